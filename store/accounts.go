@@ -1,0 +1,38 @@
+package store
+
+import (
+	"context"
+
+	"github.com/oncegate/oncegate/order"
+)
+
+// SetBalance implements [order.Accounts].
+func (s *Store) SetBalance(ctx context.Context, userID string, balance order.Amount) error {
+	q := query{d: s.d}
+	q.reset("INSERT INTO users (user_id, balance, created_at) VALUES (")
+	q.bind(userID)
+	q.add(",")
+	q.amount(balance)
+	q.add("," + s.d.now + ")" + s.d.onDuplicate("user_id") + "balance = ")
+	q.amount(balance)
+	return s.change(ctx, "set a balance", &q)
+}
+
+// SetStock implements [order.Accounts].
+func (s *Store) SetStock(ctx context.Context, sku string, available int64) error {
+	q := query{d: s.d}
+	q.reset("INSERT INTO stock (sku, available) VALUES (")
+	q.bind(sku)
+	q.add(",")
+	q.bind(available)
+	q.add(")" + s.d.onDuplicate("sku") + "available = ")
+	q.bind(available)
+	return s.change(ctx, "set stock", &q)
+}
+
+func (s *Store) change(ctx context.Context, doing string, q *query) error {
+	ctx, cancel := context.WithTimeout(ctx, s.o.ReadTimeout)
+	defer cancel()
+	_, err := s.reads.ExecContext(ctx, string(q.text), q.args...)
+	return s.translate(doing, err)
+}

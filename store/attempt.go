@@ -1,0 +1,144 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/oncegate/oncegate/order"
+)
+
+// outcome is one command's share of a committed (or needless) transaction.
+type outcome struct {
+	decision  order.Decision
+	noAccount bool
+	writes    bool // it depends on the COMMIT
+}
+
+func (o outcome) deliver(s *Store, p *pending) {
+	if o.noAccount {
+		p.fail(order.ErrUnknownUser)
+		return
+	}
+	if p.unknown { // still: the decision came from another server than the one that did not answer
+		s.metrics.resolved[resolvedNot].Inc()
+	}
+	p.deliver(o.decision, nil)
+}
+
+// attempt decides a group in one transaction:
+//
+//  1. lock the users' rows, in key order, before anything else
+//  2. read the idempotency records
+//  3. read the orders that have the business numbers
+//  4. lock the stock rows, in SKU order; then decide in memory, in order of arrival
+//  5. write
+//  6. commit
+//
+// It is also what resolves an unknown commit: step 1 waits until the session
+// that did not answer is over, steps 2 and 3 then see what it left.
+func (w *worker) attempt(ctx context.Context, group []*pending) ([]outcome, *failure) {
+	t, err := w.s.begin(ctx, &w.q)
+	if err != nil {
+		return nil, &failure{fault: w.s.d.classify(err), err: fmt.Errorf("begin: %w", err)}
+	}
+	defer t.end()
+	fail := func(doing string, err error) ([]outcome, *failure) {
+		f := w.s.d.classify(err)
+		t.broken = t.broken || f == faultUnavailable
+		if f == faultDuplicate || f == faultReference {
+			for _, p := range group {
+				p.suspect = true
+			}
+		}
+		return nil, &failure{fault: f, err: fmt.Errorf("%s: %w", doing, err)}
+	}
+	v := newView()
+	if err := t.lockUsers(v, group); err != nil {
+		return fail("lock users", err)
+	}
+	w.s.seen(ctx, v.server)
+	if err := t.readRecords(v, group, w.s.o.Renderer); err != nil {
+		return fail("read records", err)
+	}
+	w.resolve(v, group)
+	fresh := v.fresh(group)
+	if err := t.readNumbers(v, fresh); err != nil {
+		return fail("read business numbers", err)
+	}
+	if err := t.lockStock(v, fresh); err != nil {
+		return fail("lock stock", err)
+	}
+	outcomes, writes := w.plan(v, group)
+	w.s.metrics.batch.Observe(float64(len(group)))
+	if writes.empty() {
+		return outcomes, nil
+	}
+	w.s.metrics.rows.Observe(float64(len(writes.orders)))
+	if err := t.write(writes); err != nil {
+		return fail("write", err)
+	}
+	if err := t.commit(); err != nil {
+		w.s.metrics.unknown.Inc()
+		for i, p := range group {
+			if outcomes[i].writes {
+				p.unknown, p.unknownAt = true, v.server
+			}
+		}
+		return nil, &failure{fault: faultUnavailable, err: fmt.Errorf("commit: %w", err), committing: true, server: v.server}
+	}
+	return outcomes, nil
+}
+
+// resolve drops the doubt about an earlier COMMIT where this attempt has proof:
+// on the server that did not answer, the user's lock was given, so that session
+// is over; what it left is visible or does not exist.
+func (w *worker) resolve(v *view, group []*pending) {
+	for _, p := range group {
+		if !p.unknown {
+			continue
+		}
+		_, recorded := v.records[p.pair()]
+		_, made := v.byID[p.ids[0]]
+		switch {
+		case recorded || made:
+			p.unknown = false
+			w.s.metrics.resolved[resolvedCommitted].Inc()
+		case v.server != 0 && v.server == p.unknownAt:
+			p.unknown = false
+			w.s.metrics.resolved[resolvedAbsent].Inc()
+		}
+	}
+}
+
+func (p *pending) pair() pair { return pair{p.cmd.UserID, string(p.cmd.Key)} }
+
+// provision opens accounts for users who have none.
+func (w *worker) provision(ctx context.Context, group []*pending) error {
+	users := usersOf(group)
+	w.q.d = w.s.d
+	w.q.reset(w.s.d.insertIgnore + " INTO users (user_id, balance, created_at) VALUES ")
+	for i, user := range users {
+		if i > 0 {
+			w.q.add(",")
+		}
+		w.q.add("(")
+		w.q.bind(user)
+		w.q.add(",")
+		w.q.amount(*w.s.o.ProvisionBalance)
+		w.q.add("," + w.s.d.now + ")")
+	}
+	_, err := w.s.reads.ExecContext(ctx, string(w.q.text), w.q.args...)
+	return w.s.translate("open accounts", err)
+}
+
+// usersOf lists the users of a group once each, in key order: the order in
+// which every transaction locks them.
+func usersOf(group []*pending) []string {
+	users := make([]string, 0, len(group))
+	for _, p := range group {
+		users = append(users, p.cmd.UserID)
+	}
+	slices.Sort(users)
+	return slices.Compact(users)
+}

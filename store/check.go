@@ -1,0 +1,137 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// checkServer looks at what the decision rests on. A setting that breaks an
+// invariant refuses the start; one that weakens durability is a loud warning
+// and a metric.
+func (s *Store) checkServer(ctx context.Context) error {
+	if s.d.name == "sqlite" {
+		return nil // every setting is pinned by the DSN of the session
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.o.ReadTimeout)
+	defer cancel()
+	vars, err := s.variables(ctx)
+	if err != nil {
+		return s.translate("read the server's settings", err)
+	}
+	for setting, why := range weaknesses(vars) {
+		s.metrics.weak.WithLabelValues(setting).Set(1)
+		s.o.Logger.WarnContext(ctx, "the database server may lose committed orders", "setting", setting, "why", why)
+	}
+	if strings.EqualFold(vars["binlog_format"], "STATEMENT") && isOn(vars["log_bin"]) {
+		return errors.New("binlog_format is STATEMENT: READ COMMITTED cannot write with it, set it to ROW")
+	}
+	return errors.Join(s.checkColumns(ctx), s.checkIndexes(ctx))
+}
+
+func (s *Store) variables(ctx context.Context) (map[string]string, error) {
+	names := []string{
+		"innodb_flush_log_at_trx_commit", "sync_binlog", "log_bin", "binlog_format",
+		"rpl_semi_sync_master_wait_point", "rpl_semi_sync_source_wait_point",
+		"rpl_semi_sync_master_enabled", "rpl_semi_sync_source_enabled", "innodb_doublewrite",
+	}
+	q := query{d: s.d}
+	q.reset("SHOW GLOBAL VARIABLES WHERE Variable_name IN ")
+	list(&q, names)
+	vars := map[string]string{}
+	err := scanRows(ctx, s.reads, &q, func(rows *sql.Rows) error {
+		var name, value string
+		err := rows.Scan(&name, &value)
+		vars[name] = value
+		return err
+	})
+	return vars, err
+}
+
+func isOn(v string) bool { return strings.EqualFold(v, "ON") || v == "1" }
+
+// weaknesses names the settings with which a crash or a failover may lose
+// orders that were answered.
+func weaknesses(vars map[string]string) map[string]string {
+	found := map[string]string{}
+	if v := vars["innodb_flush_log_at_trx_commit"]; v != "1" {
+		found["innodb_flush_log_at_trx_commit"] = "it is " + v + ": the log is not on disk when a commit is answered"
+	}
+	if v := vars["sync_binlog"]; isOn(vars["log_bin"]) && v != "1" {
+		found["sync_binlog"] = "it is " + v + ": the binary log is not on disk when a commit is answered"
+	}
+	if v := vars["innodb_doublewrite"]; strings.EqualFold(v, "OFF") {
+		found["innodb_doublewrite"] = "it is off: a torn page cannot be repaired"
+	}
+	for _, role := range []string{"master", "source"} {
+		name := "rpl_semi_sync_" + role + "_wait_point"
+		if isOn(vars["rpl_semi_sync_"+role+"_enabled"]) && vars[name] == "AFTER_COMMIT" {
+			found[name] = "it is AFTER_COMMIT: an order is visible, and replayed, before a replica has it"
+		}
+	}
+	return found
+}
+
+// checkColumns refuses key columns that are not compared byte for byte.
+func (s *Store) checkColumns(ctx context.Context) error {
+	want := map[string]string{
+		"users.user_id": "ascii_bin", "orders.user_id": "ascii_bin", "orders.idempotency_key": "ascii_bin",
+		"orders.external_order_no": "utf8mb4_bin", "orders.sku": "utf8mb4_bin", "stock.sku": "utf8mb4_bin",
+		"idempotency_records.user_id": "ascii_bin", "idempotency_records.idempotency_key": "ascii_bin",
+	}
+	q := query{d: s.d}
+	q.reset("SELECT CONCAT(TABLE_NAME, '.', COLUMN_NAME), COLLATION_NAME FROM information_schema.COLUMNS" +
+		" WHERE TABLE_SCHEMA = DATABASE() AND COLLATION_NAME IS NOT NULL")
+	var faults []error
+	err := scanRows(ctx, s.reads, &q, func(rows *sql.Rows) error {
+		var column, collation string
+		if err := rows.Scan(&column, &collation); err != nil {
+			return err
+		}
+		if w, ok := want[column]; ok && w != collation {
+			faults = append(faults, fmt.Errorf("%s has the collation %s, which takes different keys for one: it must be %s", column, collation, w))
+		}
+		delete(want, column)
+		return nil
+	})
+	if err != nil {
+		return s.translate("read the columns", err)
+	}
+	for column := range want {
+		faults = append(faults, fmt.Errorf("the column %s is missing", column))
+	}
+	return errors.Join(faults...)
+}
+
+// checkIndexes refuses a schema without the unique indexes that have the last word.
+func (s *Store) checkIndexes(ctx context.Context) error {
+	var faults []error
+	for _, want := range []struct{ table, columns string }{
+		{"orders", "user_id,idempotency_key,line_no"},
+		{"orders", "user_id,external_order_no"},
+		{"idempotency_records", "user_id,idempotency_key"},
+	} {
+		q := query{d: s.d}
+		q.reset("SELECT GROUP_CONCAT(COLUMN_NAME ORDER BY SEQ_IN_INDEX) FROM information_schema.STATISTICS" +
+			" WHERE TABLE_SCHEMA = DATABASE() AND NON_UNIQUE = 0 AND TABLE_NAME = ")
+		q.bind(want.table)
+		q.add(" GROUP BY INDEX_NAME")
+		var unique []string
+		err := scanRows(ctx, s.reads, &q, func(rows *sql.Rows) error {
+			var columns string
+			err := rows.Scan(&columns)
+			unique = append(unique, columns)
+			return err
+		})
+		if err != nil {
+			return s.translate("read the indexes", err)
+		}
+		if !slices.Contains(unique, want.columns) {
+			faults = append(faults, fmt.Errorf("the table %s has no unique index on (%s): nothing would stop a second order", want.table, want.columns))
+		}
+	}
+	return errors.Join(faults...)
+}

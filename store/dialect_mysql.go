@@ -1,0 +1,181 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/oncegate/oncegate/order"
+)
+
+// serverInfo is what a first connection learns of the server.
+type serverInfo struct {
+	version  string
+	mariadb  bool
+	identity string // expression that names the server
+}
+
+func mysqlDialect(server serverInfo) *dialect {
+	d := &dialect{
+		name:         "mysql",
+		migrations:   "mysql",
+		forUpdate:    " FOR UPDATE",
+		now:          "UTC_TIMESTAMP(3)",
+		identity:     server.identity,
+		insertIgnore: "INSERT IGNORE",
+		onDuplicate:  func(string) string { return " ON DUPLICATE KEY UPDATE " },
+		money:        func(b []byte, a order.Amount) []byte { return a.Append(b) },
+		instant:      func(t time.Time) any { return t.UTC() },
+		classify:     classifyMySQL,
+	}
+	if server.mariadb {
+		d.name = "mariadb"
+	}
+	return d
+}
+
+// strictMode is pinned for every session: without it a key that is too long is
+// cut, and two different keys become one.
+const strictMode = "'ONLY_FULL_GROUP_BY,STRICT_TRANS_TABLES,NO_ZERO_IN_DATE,NO_ZERO_DATE,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION'"
+
+// session returns the driver's configuration for one pool. Whatever the DSN
+// says, code pins what the decision rests on: isolation, strict mode, UTC, the
+// order of the time limits, and matched (not changed) row counts.
+func (o *Options) session(base *mysql.Config, mariadb, autocommit bool) *mysql.Config {
+	c := base.Clone()
+	c.ParseTime = true
+	c.Loc = time.UTC
+	c.ClientFoundRows = true
+	c.InterpolateParams = true // one round trip a statement
+	c.MultiStatements = false
+	c.RejectReadOnly = true // a demoted primary costs a connection, not a transaction
+	c.CheckConnLiveness = true
+	c.AllowNativePasswords = true
+	c.Timeout = o.ConnectTimeout
+	c.ReadTimeout = o.ReadTimeout
+	c.WriteTimeout = o.ReadTimeout
+	c.Logger = driverLog{o.Logger}
+	if c.Params == nil {
+		c.Params = map[string]string{}
+	}
+	isolation := "transaction_isolation"
+	if mariadb {
+		isolation = "tx_isolation" // MariaDB below 11.1 knows no other name
+	}
+	for _, name := range []string{"tx_isolation", "transaction_isolation"} {
+		delete(c.Params, name)
+	}
+	c.Params[isolation] = "'READ-COMMITTED'"
+	c.Params["sql_mode"] = strictMode
+	c.Params["time_zone"] = "'+00:00'"
+	c.Params["innodb_lock_wait_timeout"] = seconds(o.LockWaitTimeout)
+	c.Params["wait_timeout"] = seconds(o.WaitTimeout)
+	c.Params["autocommit"] = "1"
+	if !autocommit {
+		// Every statement is part of a transaction, so none can slip out of one:
+		// after a deadlock the server would otherwise run the next one by itself.
+		c.Params["autocommit"] = "0"
+	}
+	return c
+}
+
+func seconds(d time.Duration) string {
+	return strconv.FormatInt(int64(max(1, d/time.Second)), 10)
+}
+
+// probe connects once and tells MySQL from MariaDB, whose session variables
+// and identities have other names.
+func probe(ctx context.Context, c *mysql.Config, timeout time.Duration) (server serverInfo, err error) {
+	c = c.Clone()
+	c.Timeout, c.ReadTimeout, c.WriteTimeout = timeout, timeout, timeout
+	db, err := openPool(c)
+	if err != nil {
+		return server, err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	if err := db.QueryRowContext(ctx, "SELECT VERSION()").Scan(&server.version); err != nil {
+		return server, fmt.Errorf("ask the server for its version: %w", err)
+	}
+	server.mariadb = strings.Contains(server.version, "MariaDB")
+	// MariaDB below 10.6.16 and 10.11.6 has no identity of its own.
+	candidates := []string{"@@server_uuid"}
+	if server.mariadb {
+		candidates = []string{"@@server_uid", "CONCAT(@@hostname, ':', @@port, ':', @@server_id)"}
+	}
+	for _, server.identity = range candidates {
+		var id string
+		if err = db.QueryRowContext(ctx, "SELECT "+server.identity).Scan(&id); err == nil {
+			return server, nil
+		}
+	}
+	return server, fmt.Errorf("ask the server for its identity: %w", err)
+}
+
+// driverLog sends what the driver has to say (a connection it gave up, mostly)
+// to the log at debug level: the error itself reaches its caller.
+type driverLog struct{ logger *slog.Logger }
+
+// Print implements [mysql.Logger].
+func (l driverLog) Print(v ...any) { l.logger.Debug("mysql driver", "message", fmt.Sprint(v...)) }
+
+// Server error numbers, from the MySQL and MariaDB manuals.
+const (
+	erDupEntry          = 1062
+	erDupEntryWithName  = 1586
+	erNoReferencedRow   = 1452
+	erLockDeadlock      = 1213
+	erLockWaitTimeout   = 1205
+	erCheckread         = 1020 // MariaDB: the snapshot is outdated, the transaction rolled back
+	erConCount          = 1040
+	erServerShutdown    = 1053
+	erUserLimit         = 1203
+	erQueryInterrupted  = 1317
+	erOptionPreventsRun = 1290 // read only
+	erReadOnlyTx        = 1792
+	erReadOnlyMode      = 1836
+	erRollbackAtCommit  = 3101 // group replication refused the transaction
+	erIdleClosed        = 4031
+	erDiskFull          = 1021
+	erTableFull         = 1114
+	erErrorDuringCommit = 1180
+	erUnknownCom        = 1047 // a proxy or cluster node that is not ready
+	erBadTable          = 1146
+)
+
+func classifyMySQL(err error) fault {
+	var e *mysql.MySQLError
+	if errors.As(err, &e) {
+		switch e.Number {
+		case erDupEntry, erDupEntryWithName:
+			return faultDuplicate
+		case erNoReferencedRow:
+			return faultReference
+		case erLockWaitTimeout:
+			return faultLockWait
+		case erLockDeadlock, erCheckread, erRollbackAtCommit:
+			return faultConflict
+		case erConCount, erServerShutdown, erUserLimit, erQueryInterrupted, erOptionPreventsRun, erReadOnlyTx,
+			erReadOnlyMode, erIdleClosed, erDiskFull, erTableFull, erErrorDuringCommit, erUnknownCom:
+			return faultUnavailable
+		default:
+			return faultPermanent
+		}
+	}
+	var ne net.Error
+	switch {
+	case errors.Is(err, mysql.ErrInvalidConn), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.As(err, &ne):
+		return faultUnavailable
+	default:
+		return classifyCommon(err)
+	}
+}

@@ -1,0 +1,12 @@
+//go:build !seededbugs
+
+package store
+
+// Mistakes that this package must not make, kept so that the tests can prove
+// that they would be noticed. Without the build tag they do not exist.
+const (
+	flawPlainReread         = false
+	flawStatementAfterError = false
+)
+
+func (w *worker) plainReread(*pending) {}

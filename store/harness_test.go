@@ -1,0 +1,97 @@
+package store
+
+import (
+	"context"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/oncegate/oncegate/order"
+	"github.com/oncegate/oncegate/order/ordertest"
+)
+
+// harness is a store as the contract suite drives it.
+type harness struct {
+	*Store
+	o Options
+}
+
+// openHarness opens a store that is closed with the test.
+func openHarness(tb testing.TB, o Options) *harness {
+	tb.Helper()
+	h := openAlone(tb, o)
+	tb.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		require.NoError(tb, h.Close(ctx))
+	})
+	return h
+}
+
+// openAlone opens a store that the test closes itself.
+func openAlone(tb testing.TB, o Options) *harness {
+	tb.Helper()
+	if o.Renderer == nil {
+		o.Renderer = ordertest.PlainRenderer{}
+	}
+	s, err := Open(tb.Context(), o)
+	require.NoError(tb, err)
+	return &harness{Store: s, o: o}
+}
+
+// openSuite adapts the suite's options.
+func openSuite(t *testing.T, dsn string, lo ordertest.LedgerOptions) ordertest.Harness {
+	t.Helper()
+	o := Options{DSN: dsn, Workers: lo.Workers, MaxBatch: lo.MaxBatch, ProvisionBalance: lo.ProvisionBalance}
+	if lo.RememberRejections != nil {
+		o.ForgetRejections = !*lo.RememberRejections
+	}
+	return openHarness(t, o)
+}
+
+func (h *harness) Sibling(t *testing.T) ordertest.Harness {
+	t.Helper()
+	o := h.o
+	o.Registerer = nil
+	return openHarness(t, o)
+}
+
+func (h *harness) Balance(ctx context.Context, user string) (order.Amount, error) {
+	var balance money
+	err := h.reads.QueryRowContext(ctx, "SELECT balance FROM users WHERE user_id = ?", user).Scan(&balance)
+	return balance.Amount, h.translate("read a balance", err)
+}
+
+func (h *harness) Stock(ctx context.Context, sku string) (available int64, limited bool, err error) {
+	rows, err := h.reads.QueryContext(ctx, "SELECT available FROM stock WHERE sku = ?", sku)
+	if err != nil {
+		return 0, false, err
+	}
+	defer func() { _ = rows.Close() }()
+	if rows.Next() {
+		limited, err = true, rows.Scan(&available)
+	}
+	return available, limited, err
+}
+
+func (h *harness) CountOrders(ctx context.Context, user string) (int, error) {
+	return h.count(ctx, "SELECT COUNT(*) FROM orders WHERE user_id = ?", user)
+}
+
+func (h *harness) CountRecords(ctx context.Context, user string) (int, error) {
+	return h.count(ctx, "SELECT COUNT(*) FROM idempotency_records WHERE user_id = ?", user)
+}
+
+func (h *harness) count(ctx context.Context, text string, args ...any) (n int, err error) {
+	err = h.reads.QueryRowContext(ctx, text, args...).Scan(&n)
+	return n, err
+}
+
+func sqliteDatabase(tb testing.TB) string {
+	tb.Helper()
+	dsn := sqliteScheme + filepath.Join(tb.TempDir(), "orders.db")
+	require.NoError(tb, Migrate(tb.Context(), Options{DSN: dsn}))
+	return dsn
+}

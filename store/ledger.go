@@ -1,0 +1,157 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/oncegate/oncegate/order"
+)
+
+// ledger hands commands to workers. A user's commands always go to the same
+// worker, so that within a gateway they never wait for one another's locks.
+type ledger struct {
+	s       *Store
+	seed    maphash.Seed
+	queues  []chan *pending
+	mu      sync.RWMutex // guards closed against sends on closed queues
+	closed  bool
+	stop    context.Context // ended when Close runs out of patience
+	abandon context.CancelFunc
+	workers sync.WaitGroup
+}
+
+// pending is a command on its way through the ledger.
+type pending struct {
+	cmd      *order.Command
+	ids      []order.ID // the same in every attempt, so that an attempt recognises its own work
+	deadline time.Time
+	phase    atomic.Uint32
+	done     chan result // takes one result without waiting
+
+	// Owned by the worker.
+	unknown     bool           // a COMMIT with this command's rows was not answered
+	unknownAt   order.ServerID // by this server
+	suspect     bool           // a unique index spoke: look at the order rows, too
+	provisioned bool           // an account was opened for it
+}
+
+const (
+	phaseWaiting uint32 = iota
+	phaseStarted
+	phaseWithdrawn
+)
+
+type result struct {
+	decision order.Decision
+	err      error
+}
+
+func newLedger(s *Store) *ledger {
+	l := &ledger{s: s, seed: maphash.MakeSeed()}
+	l.stop, l.abandon = context.WithCancel(context.Background())
+	for range s.o.Workers {
+		queue := make(chan *pending, s.o.Queue)
+		l.queues = append(l.queues, queue)
+		w := &worker{s: s, stop: l.stop, queue: queue}
+		l.workers.Go(w.run)
+	}
+	return l
+}
+
+// Decide implements [order.Ledger].
+func (s *Store) Decide(ctx context.Context, c *order.Command) (order.Decision, error) {
+	p := &pending{cmd: c, ids: make([]order.ID, len(c.Lines)), done: make(chan result, 1)}
+	now := s.o.Now()
+	for i := range p.ids {
+		p.ids[i] = order.NewID(now)
+	}
+	var ok bool
+	if p.deadline, ok = ctx.Deadline(); !ok {
+		return order.Decision{}, order.Undecided(order.OutcomeNotCommitted, fmt.Errorf("%w: the context has no deadline", order.ErrInternal))
+	}
+	if err := s.ledger.enqueue(p); err != nil {
+		return order.Decision{}, order.Undecided(order.OutcomeNotCommitted, err)
+	}
+	select {
+	case r := <-p.done:
+		return r.decision, r.err
+	case <-ctx.Done():
+		if p.phase.CompareAndSwap(phaseWaiting, phaseWithdrawn) {
+			s.metrics.withdrawn.Inc()
+			return order.Decision{}, order.Undecided(order.OutcomeNotCommitted, fmt.Errorf("%w: %w", order.ErrUnavailable, ctx.Err()))
+		}
+		select {
+		case r := <-p.done:
+			return r.decision, r.err
+		default:
+			return order.Decision{}, order.Undecided(order.OutcomeUnknown, fmt.Errorf("%w: %w", order.ErrUnavailable, ctx.Err()))
+		}
+	}
+}
+
+func (l *ledger) enqueue(p *pending) error {
+	queue := l.queues[maphash.String(l.seed, p.cmd.UserID)%uint64(len(l.queues))]
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	if l.closed {
+		return order.ErrShuttingDown
+	}
+	select {
+	case queue <- p:
+		l.s.metrics.waiting.Inc()
+		return nil
+	default:
+		l.s.metrics.overloaded.Inc()
+		return order.ErrOverloaded
+	}
+}
+
+// close lets the workers empty their queues, and makes them hurry when ctx ends.
+func (l *ledger) close(ctx context.Context) error {
+	l.mu.Lock()
+	if !l.closed {
+		l.closed = true
+		for _, queue := range l.queues {
+			close(queue)
+		}
+	}
+	l.mu.Unlock()
+	defer l.abandon()
+	empty := make(chan struct{})
+	go func() {
+		l.workers.Wait()
+		close(empty)
+	}()
+	select {
+	case <-empty:
+		return nil
+	case <-ctx.Done():
+		l.abandon()
+		<-empty
+		return errors.Join(errors.New("the ledger was stopped before its queue was empty"), ctx.Err())
+	}
+}
+
+// start claims a command for deciding; false when its caller has withdrawn it.
+func (p *pending) start() bool { return p.phase.CompareAndSwap(phaseWaiting, phaseStarted) }
+
+func (p *pending) deliver(d order.Decision, err error) {
+	select {
+	case p.done <- result{d, err}:
+	default: // a panic after the delivery; the first result stands
+	}
+}
+
+// fail answers with what is known of the command.
+func (p *pending) fail(err error) {
+	outcome := order.OutcomeNotCommitted
+	if p.unknown {
+		outcome = order.OutcomeUnknown
+	}
+	p.deliver(order.Decision{}, order.Undecided(outcome, err))
+}

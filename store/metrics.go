@@ -1,0 +1,69 @@
+package store
+
+import "github.com/prometheus/client_golang/prometheus"
+
+// metrics of the ledger, children resolved once.
+type metrics struct {
+	batch      prometheus.Histogram
+	rows       prometheus.Histogram
+	took       prometheus.Histogram
+	retries    map[fault]prometheus.Counter
+	unknown    prometheus.Counter
+	resolved   map[string]prometheus.Counter
+	overloaded prometheus.Counter
+	withdrawn  prometheus.Counter
+	failovers  prometheus.Counter
+	weak       *prometheus.GaugeVec
+	waiting    prometheus.Gauge
+}
+
+// How an unknown commit was resolved.
+const (
+	resolvedCommitted = "committed"
+	resolvedAbsent    = "absent"
+	resolvedNot       = "unresolved"
+)
+
+func newMetrics(r prometheus.Registerer) *metrics {
+	counter := func(name, help string) prometheus.Counter {
+		c := prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
+		r.MustRegister(c)
+		return c
+	}
+	histogram := func(name, help string, buckets []float64) prometheus.Histogram {
+		h := prometheus.NewHistogram(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets})
+		r.MustRegister(h)
+		return h
+	}
+	m := &metrics{
+		batch:      histogram("oncegate_ledger_batch_commands", "Commands decided in one transaction.", prometheus.ExponentialBuckets(1, 2, 7)),
+		rows:       histogram("oncegate_ledger_batch_rows", "Order lines in one transaction.", prometheus.ExponentialBuckets(1, 2, 10)),
+		took:       histogram("oncegate_ledger_transaction_seconds", "Time of one attempt at a transaction.", prometheus.ExponentialBuckets(0.0005, 2, 15)),
+		unknown:    counter("oncegate_ledger_commit_unknown_total", "Transactions whose COMMIT was not answered with success."),
+		overloaded: counter("oncegate_ledger_overloaded_total", "Commands refused because the queue was full."),
+		withdrawn:  counter("oncegate_ledger_withdrawn_total", "Commands whose time ran out before they were started."),
+		failovers:  counter("oncegate_ledger_server_changes_total", "Times that another database server answered."),
+		weak: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "oncegate_server_check_weak", Help: "1 for a server setting that weakens durability.",
+		}, []string{"setting"}),
+		waiting:  prometheus.NewGauge(prometheus.GaugeOpts{Name: "oncegate_ledger_waiting", Help: "Commands waiting for a worker."}),
+		retries:  map[fault]prometheus.Counter{},
+		resolved: map[string]prometheus.Counter{},
+	}
+	r.MustRegister(m.weak, m.waiting)
+	retries := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "oncegate_ledger_faults_total", Help: "Attempts at a transaction that ended in a fault.",
+	}, []string{"fault"})
+	r.MustRegister(retries)
+	for _, f := range []fault{faultPermanent, faultConflict, faultLockWait, faultDuplicate, faultReference, faultUnavailable} {
+		m.retries[f] = retries.WithLabelValues(f.String())
+	}
+	resolved := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "oncegate_ledger_commit_resolved_total", Help: "Commands of unknown commits, by what was found out.",
+	}, []string{"found"})
+	r.MustRegister(resolved)
+	for _, found := range []string{resolvedCommitted, resolvedAbsent, resolvedNot} {
+		m.resolved[found] = resolved.WithLabelValues(found)
+	}
+	return m
+}

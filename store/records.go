@@ -1,0 +1,147 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+
+	"github.com/oncegate/oncegate/order"
+)
+
+// record is a row of idempotency_records.
+type record struct {
+	operation order.Operation
+	receipt   order.Receipt
+	orderID   order.ID // the first order of the request; zero when it was refused
+}
+
+const recordColumns = "user_id, idempotency_key, operation, request_digest, status, order_id, " +
+	"response_status, response_type, response_location, response_body, created_at"
+
+// readRecords reads the records of the keys into the map. It returns the keys
+// whose stored answer was compacted: rebuildRecords answers those.
+func readRecords(ctx context.Context, from queryer, q *query, keys []pair, server order.ServerID, into map[pair]*record) (compacted []pair, err error) {
+	q.reset("SELECT " + recordColumns + " FROM idempotency_records WHERE ")
+	q.pairs("user_id", "idempotency_key", keys)
+	err = scanRows(ctx, from, q, func(rows *sql.Rows) error {
+		var key pair
+		var digest, id []byte
+		var created instant
+		rec := &record{receipt: order.Receipt{Server: server}}
+		r := &rec.receipt
+		if err := rows.Scan(&key.first, &key.second, &rec.operation, &digest, &r.State, &id, &r.Response.Status,
+			&r.Response.ContentType, &r.Response.Location, &r.Response.Body, &created); err != nil {
+			return err
+		}
+		if len(digest) != len(r.Digest) || (id != nil && len(id) != len(rec.orderID)) {
+			return fmt.Errorf("%w: a record's digest or order id has the wrong length", errUnreadable)
+		}
+		copy(r.Digest[:], digest)
+		copy(rec.orderID[:], id)
+		r.FirstSeen = created.Time
+		if r.Response.Body == nil && r.State == order.Succeeded {
+			compacted = append(compacted, key)
+		}
+		into[key] = rec
+		return nil
+	})
+	return compacted, err
+}
+
+// rebuildRecords answers from the order rows where the record's answer was
+// compacted, or where there are orders of a key without a record: it was made
+// by a writer that keeps none, and is nevertheless the one order of that key.
+func rebuildRecords(ctx context.Context, from queryer, q *query, keys []pair, server order.ServerID, into map[pair]*record, r order.Renderer) error {
+	made := map[pair][]order.Order{}
+	q.reset("SELECT " + orderColumns + " FROM orders WHERE ")
+	q.pairs("user_id", "idempotency_key", keys)
+	q.add(" ORDER BY user_id, idempotency_key, line_no")
+	err := scanRows(ctx, from, q, func(rows *sql.Rows) error {
+		o, err := scanOrder(rows)
+		key := pair{o.UserID, string(o.Key)}
+		made[key] = append(made[key], o)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for key, orders := range made {
+		rec := into[key]
+		if rec == nil {
+			rec = recordOf(orders, server)
+			into[key] = rec
+		}
+		for i := range orders {
+			orders[i].Status = order.Pending // as it was answered first
+		}
+		rec.receipt.Response = r.Created(rec.operation, orders)
+	}
+	return nil
+}
+
+// recordOf reconstructs the record of orders that have none.
+func recordOf(orders []order.Order, server order.ServerID) *record {
+	lines := make([]order.Line, len(orders))
+	for i := range orders {
+		lines[i] = orders[i].Line
+	}
+	op := order.CreateOrder
+	if len(orders) > 1 {
+		op = order.CreateBatch
+	}
+	rec := &record{operation: op, orderID: orders[0].ID, receipt: order.Receipt{
+		State: order.Succeeded, FirstSeen: orders[0].CreatedAt, Server: server,
+	}}
+	// Rows that no command could have made have no digest that a command could
+	// have: whoever sends the key again is told that it is taken.
+	if c, err := order.NewCommand(op, orders[0].UserID, orders[0].Key, lines); err == nil {
+		rec.receipt.Digest = c.Digest
+	}
+	return rec
+}
+
+// Find implements [order.Ledger].
+func (s *Store) Find(ctx context.Context, userID string, key order.Key) (order.Receipt, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.o.ReadTimeout)
+	defer cancel()
+	r, err := s.find(ctx, s.reads, userID, key)
+	return r, s.translate("find a record", err)
+}
+
+// Confirm implements [order.Ledger].
+func (s *Store) Confirm(ctx context.Context, userID string, key order.Key) (r order.Receipt, err error) {
+	ctx, cancel := context.WithTimeout(ctx, s.o.ReadTimeout)
+	defer cancel()
+	t, err := s.begin(ctx, &query{})
+	if err != nil {
+		return r, s.translate("confirm a record", err)
+	}
+	defer t.end()
+	t.q.reset("SELECT user_id FROM users WHERE user_id = ")
+	t.q.bind(userID)
+	t.q.add(s.d.forUpdate)
+	if err := t.rows(func(rows *sql.Rows) error { return rows.Scan(&userID) }); err != nil {
+		t.broken = s.d.classify(err) == faultUnavailable
+		return r, s.translate("wait for the user's lock", err)
+	}
+	r, err = s.find(ctx, t.conn, userID, key)
+	t.broken = err != nil && s.d.classify(err) == faultUnavailable
+	return r, s.translate("confirm a record", err)
+}
+
+func (s *Store) find(ctx context.Context, from queryer, userID string, key order.Key) (order.Receipt, error) {
+	q := query{d: s.d}
+	keys := []pair{{userID, string(key)}}
+	found := map[pair]*record{}
+	compacted, err := readRecords(ctx, from, &q, keys, s.Identity(), found)
+	if err == nil && len(compacted) > 0 {
+		err = rebuildRecords(ctx, from, &q, compacted, s.Identity(), found, s.o.Renderer)
+	}
+	if err != nil {
+		return order.Receipt{}, err
+	}
+	if rec := found[keys[0]]; rec != nil {
+		return rec.receipt, nil
+	}
+	return order.Receipt{}, sql.ErrNoRows
+}

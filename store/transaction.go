@@ -1,0 +1,114 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"time"
+
+	"github.com/oncegate/oncegate/order"
+)
+
+// transaction is one transaction on a session of its own. Its first error ends
+// it: nothing but ROLLBACK is sent afterwards. (After a deadlock the server may
+// run further statements by themselves; after a lock wait time-out a COMMIT
+// would make one half durable.)
+type transaction struct {
+	ctx    context.Context //nolint:containedctx // the life of this one attempt
+	d      *dialect
+	conn   *sql.Conn
+	q      *query
+	ended  bool // committed
+	broken bool // the session is in doubt and must not be used again
+}
+
+// failure is why an attempt did not answer its commands.
+type failure struct {
+	fault      fault
+	err        error
+	committing bool           // COMMIT was sent: the outcome is unknown
+	server     order.ServerID // to this server
+}
+
+func (s *Store) begin(ctx context.Context, q *query) (*transaction, error) {
+	conn, err := s.writes.Conn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	q.d = s.d
+	t := &transaction{ctx: ctx, d: s.d, conn: conn, q: q}
+	if s.d.begin != "" {
+		if _, err := conn.ExecContext(ctx, s.d.begin); err != nil {
+			t.broken = true
+			t.end()
+			return nil, err
+		}
+	}
+	return t, nil
+}
+
+// rows runs the built query and calls scan for each row.
+func (t *transaction) rows(scan func(*sql.Rows) error) error {
+	return scanRows(t.ctx, t.conn, t.q, scan)
+}
+
+type queryer interface {
+	QueryContext(ctx context.Context, text string, args ...any) (*sql.Rows, error)
+}
+
+func scanRows(ctx context.Context, from queryer, q *query, scan func(*sql.Rows) error) (err error) {
+	rows, err := from.QueryContext(ctx, string(q.text), q.args...)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if cerr := rows.Close(); err == nil {
+			err = cerr
+		}
+	}()
+	for rows.Next() {
+		if err := scan(rows); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+// exec runs the built statement, which must match exactly that many rows.
+func (t *transaction) exec(matches int) error {
+	r, err := t.conn.ExecContext(t.ctx, string(t.q.text), t.q.args...)
+	if err != nil {
+		return err
+	}
+	n, err := r.RowsAffected()
+	if err != nil {
+		return err
+	}
+	if n != int64(matches) {
+		return errGuard
+	}
+	return nil
+}
+
+func (t *transaction) commit() error {
+	_, err := t.conn.ExecContext(t.ctx, "COMMIT")
+	t.ended = err == nil
+	t.broken = err != nil
+	return err
+}
+
+// end rolls back what was not committed and gives the session back, or closes
+// it when it is in doubt: the server then ends the transaction itself.
+func (t *transaction) end() {
+	if !t.ended && !t.broken {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), time.Second)
+		defer cancel()
+		_, err := t.conn.ExecContext(ctx, "ROLLBACK")
+		t.broken = err != nil
+	}
+	if t.broken {
+		// The pool drops a connection whose user calls it bad.
+		_ = t.conn.Raw(func(any) error { return driver.ErrBadConn })
+	}
+	_ = t.conn.Close()
+}
