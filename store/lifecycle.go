@@ -1,0 +1,180 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/oncegate/oncegate/order"
+)
+
+var _ order.Lifecycle = (*Store)(nil)
+
+// Cancel implements [order.Lifecycle]. Like the ledger it locks the user's row
+// before anything else.
+func (s *Store) Cancel(ctx context.Context, userID string, id order.ID) (order.Transition, error) {
+	var result order.Transition
+	err := s.inTransaction(ctx, "cancel an order", func(t *transaction) error {
+		t.q.reset("SELECT user_id FROM users WHERE user_id = ")
+		t.q.bind(userID)
+		t.q.add(t.d.forUpdate)
+		if err := t.rows(func(rows *sql.Rows) error { return rows.Scan(new(string)) }); err != nil {
+			return err
+		}
+		o, err := t.lockOrder(id)
+		if err != nil {
+			return err
+		}
+		if o.UserID != userID {
+			return sql.ErrNoRows
+		}
+		if result, err = t.move(o, order.Cancelled); err != nil {
+			return err
+		}
+		if result.Effect == order.Applied {
+			if err := t.giveBack(o); err != nil {
+				return err
+			}
+		}
+		return t.insertEvent(id, order.EventCancelled, &result, nil)
+	})
+	return result, err
+}
+
+// Ship implements [order.Lifecycle].
+func (s *Store) Ship(ctx context.Context, id order.ID) (order.Transition, error) {
+	var result order.Transition
+	err := s.inTransaction(ctx, "ship an order", func(t *transaction) error {
+		o, err := t.lockOrder(id)
+		if err != nil {
+			return err
+		}
+		if result, err = t.move(o, order.Shipped); err != nil {
+			return err
+		}
+		return t.insertEvent(id, order.EventShipped, &result, nil)
+	})
+	return result, err
+}
+
+// lockOrder locks and reads one order.
+func (t *transaction) lockOrder(id order.ID) (order.Order, error) {
+	var found []order.Order
+	t.q.reset("SELECT " + orderColumns + " FROM orders WHERE order_id = ")
+	t.q.bind(id[:])
+	t.q.add(t.d.forUpdate)
+	err := t.rows(func(rows *sql.Rows) error {
+		o, err := scanOrder(rows)
+		found = append(found, o)
+		return err
+	})
+	if err == nil && len(found) == 0 {
+		err = sql.ErrNoRows
+	}
+	if err != nil {
+		return order.Order{}, err
+	}
+	return found[0], nil
+}
+
+// move is the conditional update of a state: one row means that it happened
+// now. The condition stays although the row is locked; it is what holds against
+// a writer that takes no lock.
+func (t *transaction) move(o order.Order, to order.Status) (order.Transition, error) {
+	result := order.Transition{Effect: order.Next(o.Status, to), Order: o}
+	if result.Effect != order.Applied {
+		return result, nil
+	}
+	t.q.reset("UPDATE orders SET status = ")
+	t.q.bind(string(to))
+	t.q.add(", updated_at = " + t.d.now + " WHERE order_id = ")
+	t.q.bind(o.ID[:])
+	t.q.add(" AND status = ")
+	t.q.bind(string(o.Status))
+	if err := t.exec(1); err != nil {
+		return result, err
+	}
+	moved, err := t.lockOrder(o.ID)
+	result.Order = moved
+	return result, err
+}
+
+// giveBack returns the amount and, where the SKU is limited, the stock.
+func (t *transaction) giveBack(o order.Order) error {
+	t.q.reset("UPDATE users SET balance = balance + ")
+	t.q.amount(o.Line.Amount)
+	t.q.add(" WHERE user_id = ")
+	t.q.bind(o.UserID)
+	if err := t.exec(1); err != nil {
+		return err
+	}
+	t.q.reset("UPDATE stock SET available = available + ")
+	t.q.bind(o.Line.Quantity)
+	t.q.add(" WHERE sku = ")
+	t.q.bind(o.Line.SKU)
+	_, err := t.conn.ExecContext(t.ctx, string(t.q.text), t.q.args...) // no row: not limited
+	return err
+}
+
+// insertEvent records what a change came to.
+func (t *transaction) insertEvent(id order.ID, event order.EventType, result *order.Transition, m *order.PaymentMessage) error {
+	q := t.q
+	q.reset("INSERT INTO order_events (order_id, event, effect, refund_owed, amount, provider_reference, claimed_reference, created_at) VALUES (")
+	for _, v := range []any{id[:], string(event), string(result.Effect), result.RefundOwed} {
+		q.bind(v)
+		q.add(",")
+	}
+	if m == nil {
+		q.add("NULL,NULL,NULL,")
+	} else {
+		q.amount(m.Amount)
+		q.add(",")
+		q.bind(m.ProviderReference)
+		q.add(",")
+		var claimed any
+		if event == order.EventPaymentSucceeded && result.Effect == order.Applied {
+			claimed = m.ProviderReference
+		}
+		q.bind(claimed)
+		q.add(",")
+	}
+	q.add(t.d.now + ")")
+	return t.exec(1)
+}
+
+// inTransaction runs work and commits it, again from the start after any fault
+// that a retry may mend. The work must come to the same end when an earlier
+// attempt, whose COMMIT was not answered, turns out to have been committed.
+func (s *Store) inTransaction(ctx context.Context, doing string, work func(*transaction) error) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*s.o.ReadTimeout)
+	defer cancel()
+	for attempt := 1; ; attempt++ {
+		err := s.once(ctx, work)
+		if err == nil {
+			return nil
+		}
+		f := s.d.classify(err)
+		delay := min(lastDelay, firstDelay<<min(attempt, 10))
+		if f == faultPermanent || attempt >= maxAttempts || !pause(ctx, delay/2+rand.N(delay)) { //nolint:gosec // G404: jitter
+			return s.translate(doing, err)
+		}
+		s.metrics.retries[f].Inc()
+	}
+}
+
+func (s *Store) once(ctx context.Context, work func(*transaction) error) error {
+	t, err := s.begin(ctx, &query{})
+	if err != nil {
+		return fmt.Errorf("begin: %w", err)
+	}
+	defer t.end()
+	if err := work(t); err != nil {
+		t.broken = s.d.classify(err) == faultUnavailable
+		return err
+	}
+	if err := t.commit(); err != nil {
+		return fmt.Errorf("commit: %w", err)
+	}
+	return nil
+}
