@@ -9,11 +9,16 @@ import (
 // SetBalance implements [order.Accounts].
 func (s *Store) SetBalance(ctx context.Context, userID string, balance order.Amount) error {
 	q := query{d: s.d}
-	q.reset("INSERT INTO users (user_id, balance, created_at) VALUES (")
+	q.reset("INSERT INTO users (user_id, balance, credited, created_at) VALUES (")
 	q.bind(userID)
 	q.add(",")
 	q.amount(balance)
-	q.add("," + s.d.now + ")" + s.d.onDuplicate("user_id") + "balance = ")
+	q.add(",")
+	q.amount(balance)
+	// The assignments are read from left to right: credited still sees the old balance.
+	q.add("," + s.d.now + ")" + s.d.onDuplicate("user_id") + "credited = credited - balance + ")
+	q.amount(balance)
+	q.add(", balance = ")
 	q.amount(balance)
 	return s.change(ctx, "set a balance", &q)
 }
@@ -21,11 +26,15 @@ func (s *Store) SetBalance(ctx context.Context, userID string, balance order.Amo
 // SetStock implements [order.Accounts].
 func (s *Store) SetStock(ctx context.Context, sku string, available int64) error {
 	q := query{d: s.d}
-	q.reset("INSERT INTO stock (sku, available) VALUES (")
+	q.reset("INSERT INTO stock (sku, available, supplied) VALUES (")
 	q.bind(sku)
 	q.add(",")
 	q.bind(available)
-	q.add(")" + s.d.onDuplicate("sku") + "available = ")
+	q.add(",")
+	q.bind(available)
+	q.add(")" + s.d.onDuplicate("sku") + "supplied = supplied - available + ")
+	q.bind(available)
+	q.add(", available = ")
 	q.bind(available)
 	return s.change(ctx, "set stock", &q)
 }

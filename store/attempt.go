@@ -117,13 +117,15 @@ func (p *pending) pair() pair { return pair{p.cmd.UserID, string(p.cmd.Key)} }
 func (w *worker) provision(ctx context.Context, group []*pending) error {
 	users := usersOf(group)
 	w.q.d = w.s.d
-	w.q.reset(w.s.d.insertIgnore + " INTO users (user_id, balance, created_at) VALUES ")
+	w.q.reset(w.s.d.insertIgnore + " INTO users (user_id, balance, credited, created_at) VALUES ")
 	for i, user := range users {
 		if i > 0 {
 			w.q.add(",")
 		}
 		w.q.add("(")
 		w.q.bind(user)
+		w.q.add(",")
+		w.q.amount(*w.s.o.ProvisionBalance)
 		w.q.add(",")
 		w.q.amount(*w.s.o.ProvisionBalance)
 		w.q.add("," + w.s.d.now + ")")

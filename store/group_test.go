@@ -162,7 +162,7 @@ func TestForeignWriterCostsOnlyItsOwnKey(t *testing.T) {
 		foreign := func(user, key string, amount order.Amount) order.ID {
 			id := order.NewID(time.Now())
 			q := query{d: h.d}
-			q.reset("INSERT INTO orders (" + orderColumns + ") VALUES (")
+			q.reset("INSERT INTO orders (" + orderColumns + ", stock_taken) VALUES (")
 			q.bind(id[:])
 			q.add(",")
 			q.bind(user)
@@ -170,7 +170,7 @@ func TestForeignWriterCostsOnlyItsOwnKey(t *testing.T) {
 			q.bind(key)
 			q.add(",0,NULL,'potsticker',1,")
 			q.amount(amount)
-			q.add(",'PAID'," + h.d.now + "," + h.d.now + ")")
+			q.add(",'PAID'," + h.d.now + "," + h.d.now + ",0)")
 			_, err := h.reads.ExecContext(t.Context(), string(q.text), q.args...)
 			require.NoError(t, err)
 			return id

@@ -100,7 +100,7 @@ func (t *transaction) move(o order.Order, to order.Status) (order.Transition, er
 	return result, err
 }
 
-// giveBack returns the amount and, where the SKU is limited, the stock.
+// giveBack returns the amount and the stock that was taken.
 func (t *transaction) giveBack(o order.Order) error {
 	t.q.reset("UPDATE users SET balance = balance + ")
 	t.q.amount(o.Line.Amount)
@@ -113,7 +113,10 @@ func (t *transaction) giveBack(o order.Order) error {
 	t.q.bind(o.Line.Quantity)
 	t.q.add(" WHERE sku = ")
 	t.q.bind(o.Line.SKU)
-	_, err := t.conn.ExecContext(t.ctx, string(t.q.text), t.q.args...) // no row: not limited
+	t.q.add(" AND EXISTS (SELECT 1 FROM orders WHERE order_id = ")
+	t.q.bind(o.ID[:])
+	t.q.add(" AND stock_taken)")
+	_, err := t.conn.ExecContext(t.ctx, string(t.q.text), t.q.args...) // no row: nothing had been taken
 	return err
 }
 

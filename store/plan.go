@@ -10,6 +10,7 @@ import (
 type writes struct {
 	now     instant
 	orders  []order.Order
+	stocked []bool // for each order: whether its SKU is limited
 	records []writtenRecord
 	spent   map[string]order.Amount // by user
 	taken   map[string]int64        // by limited SKU
@@ -85,7 +86,9 @@ func (w *worker) planFresh(v *view, p *pending, out *writes) outcome {
 		l := &orders[i].Line
 		v.balances[c.UserID] -= l.Amount
 		out.spent[c.UserID] += l.Amount
-		if _, limited := v.stock[l.SKU]; limited {
+		_, limited := v.stock[l.SKU]
+		out.stocked = append(out.stocked, limited)
+		if limited {
 			v.stock[l.SKU] -= l.Quantity
 			out.taken[l.SKU] += l.Quantity
 		}

@@ -23,7 +23,7 @@ func (t *transaction) insertOrders(w *writes) error {
 		return nil
 	}
 	q := t.q
-	q.reset("INSERT INTO orders (" + orderColumns + ") VALUES ")
+	q.reset("INSERT INTO orders (" + orderColumns + ", stock_taken) VALUES ")
 	at := t.d.instant(w.now.Time)
 	for i := range w.orders {
 		o := &w.orders[i]
@@ -52,6 +52,8 @@ func (t *transaction) insertOrders(w *writes) error {
 		q.bind(at)
 		q.add(",")
 		q.bind(at)
+		q.add(",")
+		q.bind(w.stocked[i])
 		q.add(")")
 	}
 	return t.exec(len(w.orders))

@@ -5,6 +5,7 @@
 CREATE TABLE users (
   user_id    VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
   balance    DECIMAL(14,2) NOT NULL,
+  credited   DECIMAL(14,2) NOT NULL COMMENT 'all that was ever credited: balance plus the orders that hold',
   created_at DATETIME(3) NOT NULL,
   PRIMARY KEY (user_id),
   CONSTRAINT ck_users_balance CHECK (balance >= 0)
@@ -13,6 +14,7 @@ CREATE TABLE users (
 CREATE TABLE stock (
   sku       VARCHAR(64) NOT NULL,
   available BIGINT NOT NULL,
+  supplied  BIGINT NOT NULL COMMENT 'all that was ever supplied: available plus what orders have taken',
   PRIMARY KEY (sku),
   CONSTRAINT ck_stock_available CHECK (available >= 0)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
@@ -28,6 +30,7 @@ CREATE TABLE orders (
   sku               VARCHAR(64) NOT NULL,
   quantity          INT UNSIGNED NOT NULL,
   amount            DECIMAL(12,2) NOT NULL,
+  stock_taken       BOOLEAN NOT NULL COMMENT 'whether the SKU was limited: a cancellation gives back what was taken',
   status            ENUM('PENDING','PAID','SHIPPED','CANCELLED') NOT NULL,
   created_at        DATETIME(3) NOT NULL,
   updated_at        DATETIME(3) NOT NULL,

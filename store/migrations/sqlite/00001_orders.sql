@@ -8,12 +8,14 @@ INSERT INTO server (identity) VALUES (lower(hex(randomblob(16))));
 CREATE TABLE users (
   user_id    TEXT NOT NULL PRIMARY KEY,
   balance    INTEGER NOT NULL CHECK (balance >= 0),
+  credited   INTEGER NOT NULL,
   created_at INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE stock (
   sku       TEXT NOT NULL PRIMARY KEY,
-  available INTEGER NOT NULL CHECK (available >= 0)
+  available INTEGER NOT NULL CHECK (available >= 0),
+  supplied  INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE orders (
@@ -25,6 +27,7 @@ CREATE TABLE orders (
   sku               TEXT NOT NULL,
   quantity          INTEGER NOT NULL,
   amount            INTEGER NOT NULL,
+  stock_taken       INTEGER NOT NULL,
   status            TEXT NOT NULL CHECK (status IN ('PENDING', 'PAID', 'SHIPPED', 'CANCELLED')),
   created_at        INTEGER NOT NULL,
   updated_at        INTEGER NOT NULL
