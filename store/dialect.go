@@ -15,6 +15,7 @@ type dialect struct {
 
 	begin        string // opens a transaction; empty where sessions run without autocommit
 	forUpdate    string // suffix of a locking read
+	skipLocked   string // suffix of a locking read that passes over locked rows
 	now          string // the database's clock, in the form of a time column
 	identity     string // expression that names the server
 	insertIgnore string // INSERT that leaves an existing row alone

@@ -28,6 +28,7 @@ func mysqlDialect(server serverInfo) *dialect {
 		name:         "mysql",
 		migrations:   "mysql",
 		forUpdate:    " FOR UPDATE",
+		skipLocked:   " FOR UPDATE SKIP LOCKED",
 		now:          "UTC_TIMESTAMP(3)",
 		identity:     server.identity,
 		insertIgnore: "INSERT IGNORE",

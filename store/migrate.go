@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"strings"
 
-	"github.com/go-sql-driver/mysql"
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/lock"
 )
@@ -60,21 +59,15 @@ func withProvider(ctx context.Context, o Options, do func(*goose.Provider) error
 		return err
 	}
 	defer func() { err = errors.Join(err, s.closePools()) }()
-	db, dialect := s.reads, goose.DialectSQLite3
+	db, err := s.unlimited()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	dialect := goose.DialectSQLite3
 	var options []goose.ProviderOption
 	if s.d.migrations == "mysql" {
 		dialect = goose.DialectMySQL
-		// A migration may run for as long as the table is large: no read limit.
-		base, err := mysql.ParseDSN(o.DSN)
-		if err != nil {
-			return fmt.Errorf("mysql DSN: %w", err)
-		}
-		c := o.session(base, s.d.name == "mariadb", true)
-		c.ReadTimeout, c.WriteTimeout = 0, 0
-		if db, err = openPool(c); err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, db.Close()) }()
 		locker, err := lock.NewMySQLTableLocker()
 		if err != nil {
 			return fmt.Errorf("migration lock: %w", err)

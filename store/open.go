@@ -112,6 +112,25 @@ func openPool(c *mysql.Config) (*sql.DB, error) {
 	return sql.OpenDB(connector), nil
 }
 
+// unlimited opens a pool for statements that may run for as long as a table is
+// large: migrations and audits. Their contexts bound them.
+func (s *Store) unlimited() (*sql.DB, error) {
+	if path, ok := strings.CutPrefix(s.o.DSN, sqliteScheme); ok {
+		db, err := sql.Open("sqlite", s.o.sqliteDSN(path))
+		if err != nil {
+			return nil, fmt.Errorf("open %s: %w", path, err)
+		}
+		return db, nil
+	}
+	base, err := mysql.ParseDSN(s.o.DSN)
+	if err != nil {
+		return nil, fmt.Errorf("mysql DSN: %w", err)
+	}
+	c := s.o.session(base, s.d.name == "mariadb", true)
+	c.ReadTimeout, c.WriteTimeout = 0, 0
+	return openPool(c)
+}
+
 // limitPool keeps idle connections well below the server's patience, so that
 // its farewell (error 4031) never meets a command.
 func limitPool(db *sql.DB, conns int, waitTimeout time.Duration) {
