@@ -1,0 +1,192 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+	"github.com/stretchr/testify/require"
+
+	"github.com/oncegate/oncegate/internal/faultproxy"
+	"github.com/oncegate/oncegate/order"
+)
+
+// behindProxy opens a store whose connections go through a proxy, with short
+// limits, and an account that holds 100.
+func behindProxy(t *testing.T, dsn string) (*harness, *faultproxy.MySQLProxy) {
+	t.Helper()
+	c, err := mysql.ParseDSN(dsn)
+	require.NoError(t, err)
+	proxy := faultproxy.NewMySQL(t, c.Addr)
+	c.Addr = proxy.Addr()
+	h := openHarness(t, Options{DSN: c.FormatDSN(), Workers: 1, ReadTimeout: 1500 * time.Millisecond})
+	account(t, h, "ann", 100_00)
+	return h, proxy
+}
+
+// first makes a hook act on the nth statement, counted from 1, that begins with
+// a text; those after it pass.
+func first(begin string, n int32, action faultproxy.Action) func(string) faultproxy.Action {
+	var seen atomic.Int32
+	return func(q string) faultproxy.Action {
+		if strings.HasPrefix(q, begin) && seen.Add(1) == n {
+			return action
+		}
+		return faultproxy.Pass
+	}
+}
+
+// decideThenCheck submits one command and returns what the answer got wrong.
+func decideThenCheck(t *testing.T, h *harness, budget time.Duration, c *order.Command, settled func()) error {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), budget)
+	defer cancel()
+	d, err := h.Decide(ctx, c)
+	settled()
+	n, cerr := h.CountOrders(context.Background(), c.UserID)
+	require.NoError(t, cerr)
+	report, aerr := h.Audit(context.Background(), AuditOptions{})
+	require.NoError(t, aerr)
+	switch {
+	case len(report.Findings) > 0:
+		return fmt.Errorf("the database is inconsistent: %+v", report.Findings)
+	case err == nil && (d.Kind != order.Created || n != 1):
+		return fmt.Errorf("answered %s with %d orders there", d.Kind, n)
+	case err != nil && order.OutcomeOf(err) == order.OutcomeNotCommitted && n != 0:
+		return fmt.Errorf("answered %w with %d orders there", err, n)
+	case n > 1:
+		return fmt.Errorf("%d orders", n)
+	}
+	return err
+}
+
+func TestUnansweredCommitIsResolved(t *testing.T) {
+	t.Parallel()
+	for name, action := range map[string]faultproxy.Action{
+		"AnswerLost":     faultproxy.Swallow,
+		"AnswerSilent":   faultproxy.SwallowSilently,
+		"NeverDelivered": faultproxy.CutBefore,
+		"DeliveredLate":  faultproxy.DelayForward{For: 2500 * time.Millisecond},
+		"Refused":        faultproxy.AnswerError{Code: 1213, State: "40001", Message: "Deadlock found"},
+		"RefusedByGroup": faultproxy.AnswerError{Code: 3101, State: "HY000", Message: "Plugin instructed the server to rollback"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			onServers(t, func(t *testing.T, dsn string) {
+				h, proxy := behindProxy(t, dsn)
+				proxy.OnQuery(first("COMMIT", 1, action))
+				require.NoError(t, decideThenCheck(t, h, 8*time.Second, command(t, "ann", "k", potsticker(1_00)), func() {}))
+				require.Equal(t, "replayed", kinds(submit(t, h, command(t, "ann", "k", potsticker(1_00)))()))
+			})
+		})
+	}
+}
+
+func TestUnprotectedOrderSurvivesAnUnansweredCommit(t *testing.T) {
+	t.Parallel()
+	for name, action := range map[string]faultproxy.Action{"AnswerLost": faultproxy.Swallow, "NeverDelivered": faultproxy.CutBefore} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			onServers(t, func(t *testing.T, dsn string) {
+				h, proxy := behindProxy(t, dsn)
+				proxy.OnQuery(first("COMMIT", 1, action))
+				require.NoError(t, decideThenCheck(t, h, 8*time.Second, command(t, "ann", "", potsticker(1_00)), func() {}))
+			})
+		})
+	}
+}
+
+func TestUnresolvedCommitIsCalledUnknown(t *testing.T) {
+	t.Parallel()
+	onServers(t, func(t *testing.T, dsn string) {
+		h, proxy := behindProxy(t, dsn)
+		proxy.OnQuery(func(q string) faultproxy.Action {
+			if q == "COMMIT" {
+				return faultproxy.CutBefore
+			}
+			return faultproxy.Pass
+		})
+		err := decideThenCheck(t, h, time.Second, command(t, "ann", "k", potsticker(1_00)), func() {})
+		require.ErrorIs(t, err, order.ErrUnavailable)
+		require.Equal(t, order.OutcomeUnknown, order.OutcomeOf(err))
+		proxy.OnQuery(nil)
+		require.NoError(t, decideThenCheck(t, h, 8*time.Second, command(t, "ann", "k", potsticker(1_00)), func() {}))
+	})
+}
+
+func TestConnectionCutAtAnyStatementMakesOneOrder(t *testing.T) {
+	t.Parallel()
+	onServers(t, func(t *testing.T, dsn string) {
+		for i, begin := range []string{
+			"SELECT user_id, balance", "SELECT user_id, idempotency_key", "SELECT order_id", "SELECT sku",
+			"INSERT INTO orders", "INSERT INTO idempotency", "UPDATE users", "UPDATE stock", "COMMIT",
+		} {
+			for j, action := range []faultproxy.Action{faultproxy.CutBefore, faultproxy.Swallow} {
+				t.Run(fmt.Sprintf("%s %v", begin, action), func(t *testing.T) {
+					h, proxy := behindProxy(t, dsn)
+					user := fmt.Sprintf("user-%d-%d", i, j)
+					account(t, h, user, 100_00)
+					require.NoError(t, h.SetStock(t.Context(), user, 5))
+					met := atomic.Bool{}
+					hook := first(begin, 1, action)
+					proxy.OnQuery(func(q string) faultproxy.Action {
+						a := hook(q)
+						met.Store(met.Load() || a != faultproxy.Pass)
+						return a
+					})
+					c := command(t, user, "k", order.Line{SKU: user, Quantity: 2, Amount: 1_00, ExternalOrderNo: "n"})
+					require.NoError(t, decideThenCheck(t, h, 8*time.Second, c, func() {}))
+					require.True(t, met.Load(), "the statement was sent")
+				})
+			}
+		}
+	})
+}
+
+// One half of a transaction must never be committed after a statement failed.
+func halfCommitted(t *testing.T, dsn string) error {
+	t.Helper()
+	h, proxy := behindProxy(t, dsn)
+	proxy.OnQuery(first("INSERT INTO idempotency", 1, faultproxy.AnswerError{Code: 1205, State: "HY000", Message: "Lock wait timeout exceeded"}))
+	return decideThenCheck(t, h, 8*time.Second, command(t, "ann", "k", potsticker(1_00)), func() {})
+}
+
+// A COMMIT that arrives after its client gave up must not make a liar of it.
+func lateCommit(t *testing.T, dsn string) error {
+	t.Helper()
+	h, proxy := behindProxy(t, dsn)
+	deliver := make(chan struct{})
+	proxy.OnQuery(first("COMMIT", 1, faultproxy.DelayForward{Until: deliver, For: 10 * time.Second}))
+	return decideThenCheck(t, h, 2500*time.Millisecond, command(t, "ann", "k", potsticker(1_00)), func() {
+		close(deliver)
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		for pause(ctx, 10*time.Millisecond) { // until the late packet has had its effect
+			_, err := h.Confirm(ctx, "ann", "k")
+			if err == nil {
+				return
+			}
+		}
+	})
+}
+
+func TestHalfATransactionIsNeverCommitted(t *testing.T) {
+	t.Parallel()
+	onServers(t, func(t *testing.T, dsn string) { require.NoError(t, halfCommitted(t, dsn)) })
+}
+
+func TestLateCommitIsNeverDenied(t *testing.T) {
+	t.Parallel()
+	onServers(t, func(t *testing.T, dsn string) {
+		if err := lateCommit(t, dsn); err != nil {
+			var u *order.UndecidedError
+			require.True(t, errors.As(err, &u), "%v", err)
+			require.Equal(t, order.OutcomeUnknown, u.Outcome)
+		}
+	})
+}
