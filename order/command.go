@@ -55,6 +55,9 @@ type Command struct {
 // NewCommand validates the lines and computes the digest. The error is an
 // [*InvalidError] that lists every fault with its path.
 func NewCommand(op Operation, userID string, key Key, lines []Line) (*Command, error) {
+	if len(lines) > MaxLines {
+		return nil, &InvalidError{Faults: []FieldFault{{"orders", "must have at most " + strconv.Itoa(MaxLines) + " rows"}}}
+	}
 	var faults []FieldFault
 	for i := range lines {
 		prefix := ""
@@ -63,8 +66,11 @@ func NewCommand(op Operation, userID string, key Key, lines []Line) (*Command, e
 		}
 		faults = lines[i].appendFaults(faults, prefix, op == CreateBatch)
 	}
-	if op == CreateBatch && len(lines) == 0 {
+	switch {
+	case op == CreateBatch && len(lines) == 0:
 		faults = append(faults, FieldFault{"orders", "must have at least one row"})
+	case op != CreateBatch && len(lines) != 1:
+		faults = append(faults, FieldFault{"", "must be exactly one order"})
 	}
 	if len(faults) > 0 {
 		return nil, &InvalidError{Faults: faults}

@@ -27,7 +27,9 @@ type Outcome string
 
 // The outcomes.
 const (
-	// OutcomeNotCommitted is only said when it is proven.
+	// OutcomeNotCommitted is only said when it is proven. It speaks of this
+	// attempt: an earlier one with the same key may have committed, so only the
+	// same key is safe to ask again with.
 	OutcomeNotCommitted Outcome = "not_committed"
 	// OutcomeUnknown is always true: asking again with the same key settles it.
 	OutcomeUnknown Outcome = "unknown"

@@ -35,18 +35,16 @@ func ParseID(s string) (ID, error) {
 	if len(s) != 36 || s[8] != '-' || s[13] != '-' || s[18] != '-' || s[23] != '-' {
 		return id, errID
 	}
-	n := 0
-	for i := 0; i < len(s); {
-		if s[i] == '-' {
+	i := 0
+	for n := range id {
+		if i == 8 || i == 13 || i == 18 || i == 23 { // the hyphens, checked above
 			i++
-			continue
 		}
 		hi, lo := hexValue(s[i]), hexValue(s[i+1])
 		if hi > 15 || lo > 15 {
 			return ID{}, errID
 		}
 		id[n] = hi<<4 | lo
-		n++
 		i += 2
 	}
 	return id, nil

@@ -3,12 +3,15 @@ package order
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 )
 
 // Tuning is what may be changed while Intake runs.
 type Tuning struct {
-	// Budget bounds one request from its arrival to its answer. Default 6 s.
+	// Budget bounds one request from its arrival to its answer, beyond what a
+	// client asked to wait for. Default 6 s. So the longest answer takes MaxWait
+	// and Budget together.
 	Budget time.Duration
 	// InProgressGrace is how long a mark is believed without asking the ledger.
 	// Default 2 s.
@@ -20,14 +23,19 @@ type Tuning struct {
 	ConfirmReceipts bool
 }
 
-// Options are what an [Intake] is made of. All are required.
+// Options are what an [Intake] is made of. All are required, but Deferrals
+// only where [Intake.Defer] is used.
 type Options struct {
-	Filter   Filter
-	Ledger   Ledger
-	Observer Observer
-	Now      func() time.Time
-	Tuning   func() Tuning // the settings in force; called once per request
+	Filter    Filter
+	Ledger    Ledger
+	Deferrals Deferrals
+	Observer  Observer
+	Now       func() time.Time // must agree with the clock of contexts: deadlines are made from it
+	Tuning    func() Tuning    // the settings in force; called once per request
 }
+
+// decideFunc asks the ledger for a decision.
+type decideFunc func(ctx context.Context, c *Command) (Decision, error)
 
 // Intake decides what a submitted command is answered with. Safe for concurrent use.
 type Intake struct{ o Options }
@@ -51,26 +59,43 @@ const (
 // The error is an [*UndecidedError]. A cancelled ctx stops Submit before the
 // ledger is asked; from then on it runs under Tuning.Budget alone.
 func (in *Intake) Submit(ctx context.Context, c *Command, wait time.Duration) (Answer, error) {
+	return in.observed(ctx, c, wait, in.o.Ledger.Decide)
+}
+
+// Defer accepts a command that is to be carried out later. The answer is
+// Accepted, or what Submit would answer to a key that is known already.
+func (in *Intake) Defer(ctx context.Context, c *Command) (Answer, error) {
+	a, err := in.observed(ctx, c, 0, in.o.Deferrals.Accept)
+	if err == nil && a.Kind == InProgress && a.Layer == LayerLedger {
+		a.Kind = Accepted
+	}
+	return a, err
+}
+
+func (in *Intake) observed(ctx context.Context, c *Command, wait time.Duration, ask decideFunc) (Answer, error) {
 	started := in.o.Now()
-	a, err := in.submit(ctx, c, wait, started)
+	a, err := in.submit(ctx, c, wait, started, ask)
 	in.o.Observer.Decided(a, err, in.o.Now().Sub(started))
 	return a, err
 }
 
-func (in *Intake) submit(ctx context.Context, c *Command, wait time.Duration, started time.Time) (Answer, error) {
+func (in *Intake) submit(ctx context.Context, c *Command, wait time.Duration, started time.Time, ask decideFunc) (Answer, error) {
 	t := in.o.Tuning()
 	deadline := started.Add(t.Budget)
 	if c.Key == "" {
-		return in.decide(ctx, c, Admission{}, deadline)
+		return in.decide(ctx, c, Admission{}, deadline, ask)
 	}
 	waitUntil := started.Add(min(wait, t.MaxWait))
 	attempt := Attempt{UserID: c.UserID, Key: c.Key, Digest: c.Digest}
 	pause := firstPause
 	for {
 		adm := in.o.Filter.Admit(ctx, attempt)
-		a, err := in.follow(ctx, c, adm, t, deadline)
-		if errors.Is(err, errAbandoned) && ctx.Err() == nil && in.o.Now().Before(deadline) {
-			continue
+		a, err := in.follow(ctx, c, adm, t, deadline, ask)
+		if errors.Is(err, errAbandoned) {
+			if ctx.Err() == nil && in.o.Now().Before(deadline) {
+				continue
+			}
+			return Answer{}, Undecided(OutcomeUnknown, fmt.Errorf("%w: %w", ErrUnavailable, err))
 		}
 		if err != nil || a.Kind != InProgress || !in.o.Now().Add(pause).Before(waitUntil) {
 			return a, err
@@ -86,12 +111,12 @@ func (in *Intake) submit(ctx context.Context, c *Command, wait time.Duration, st
 
 // follow turns the filter's advice into an answer, asking the ledger where the
 // advice is not enough.
-func (in *Intake) follow(ctx context.Context, c *Command, adm Admission, t Tuning, deadline time.Time) (Answer, error) {
+func (in *Intake) follow(ctx context.Context, c *Command, adm Admission, t Tuning, deadline time.Time, ask decideFunc) (Answer, error) {
 	switch adm.Advice {
 	case Joined:
 		return in.join(ctx, adm, deadline)
 	case Seen:
-		return in.replay(ctx, c, adm, t, deadline)
+		return in.replay(ctx, c, adm, t, deadline, ask)
 	case Running:
 		if adm.Age <= t.InProgressGrace {
 			a := Answer{Kind: InProgress, Layer: adm.Layer, Age: adm.Age, RetryAfter: max(time.Second, t.InProgressGrace-adm.Age)}
@@ -102,9 +127,9 @@ func (in *Intake) follow(ctx context.Context, c *Command, adm Admission, t Tunin
 			return a, nil
 		}
 		in.o.Observer.Noticed(StaleMark)
-		return in.decide(ctx, c, adm, deadline)
+		return in.decide(ctx, c, adm, deadline, ask)
 	default:
-		return in.decide(ctx, c, adm, deadline)
+		return in.decide(ctx, c, adm, deadline, ask)
 	}
 }
 
@@ -119,7 +144,9 @@ func (in *Intake) join(ctx context.Context, adm Admission, deadline time.Time) (
 			a.Kind = Replayed
 		}
 		a.Layer = LayerProcess
-		a.Age = max(0, in.o.Now().Sub(a.Receipt.FirstSeen))
+		if !a.Receipt.FirstSeen.IsZero() { // reused and in progress have no receipt
+			a.Age = max(0, in.o.Now().Sub(a.Receipt.FirstSeen))
+		}
 		return a, nil
 	case ctx.Err() != nil:
 		return Answer{}, Undecided(OutcomeUnknown, ctx.Err())
@@ -132,20 +159,21 @@ func (in *Intake) join(ctx context.Context, adm Admission, deadline time.Time) (
 
 // replay answers from a receipt, confirmed first where it may be of a server
 // whose last commits a failover has lost.
-func (in *Intake) replay(ctx context.Context, c *Command, adm Admission, t Tuning, deadline time.Time) (Answer, error) {
-	r := adm.Receipt
-	layer := adm.Layer
+func (in *Intake) replay(ctx context.Context, c *Command, adm Admission, t Tuning, deadline time.Time, ask decideFunc) (Answer, error) {
+	r, layer := adm.Receipt, adm.Layer
 	if t.ConfirmReceipts || r.Server == 0 || r.Server != in.o.Ledger.Identity() {
-		fctx, cancel := context.WithDeadline(ctx, deadline)
-		confirmed, err := in.o.Ledger.Find(fctx, c.UserID, c.Key)
-		cancel()
+		confirmed, err := in.find(ctx, c, adm, deadline)
 		switch {
 		case errors.Is(err, ErrNotFound):
 			in.o.Observer.Noticed(ReceiptLost)
-			return in.decide(ctx, c, adm, deadline)
+			return in.decide(ctx, c, adm, deadline, ask)
 		case err != nil:
 			err = Undecided(OutcomeUnknown, err)
-			in.finish(ctx, adm, End{Err: err})
+			end := End{Err: err}
+			if ctx.Err() != nil {
+				end.Err = errAbandoned // it is not those who joined that left
+			}
+			in.finish(ctx, adm, end)
 			return Answer{}, err
 		}
 		r, layer = confirmed, LayerLedger
@@ -159,8 +187,24 @@ func (in *Intake) replay(ctx context.Context, c *Command, adm Admission, t Tunin
 	return a, nil
 }
 
+// find reads the record of the command's key. A panic ends the attempt for those
+// who joined it.
+func (in *Intake) find(ctx context.Context, c *Command, adm Admission, deadline time.Time) (Receipt, error) {
+	panicked := true
+	defer func() {
+		if panicked {
+			in.finish(ctx, adm, End{Err: Undecided(OutcomeUnknown, ErrInternal)})
+		}
+	}()
+	ctx, cancel := context.WithDeadline(ctx, deadline)
+	defer cancel()
+	r, err := in.o.Ledger.Find(ctx, c.UserID, c.Key)
+	panicked = false
+	return r, err
+}
+
 // decide asks the ledger, detached from the client, and tells the filter.
-func (in *Intake) decide(ctx context.Context, c *Command, adm Admission, deadline time.Time) (a Answer, err error) {
+func (in *Intake) decide(ctx context.Context, c *Command, adm Admission, deadline time.Time, ask decideFunc) (a Answer, err error) {
 	end := End{Err: Undecided(OutcomeUnknown, ErrInternal)} // what a panic leaves: nothing is known
 	defer func() { in.finish(ctx, adm, end) }()
 
@@ -170,7 +214,7 @@ func (in *Intake) decide(ctx context.Context, c *Command, adm Admission, deadlin
 	}
 	dctx, cancel := context.WithDeadline(context.WithoutCancel(ctx), deadline)
 	defer cancel()
-	d, err := in.o.Ledger.Decide(dctx, c)
+	d, err := ask(dctx, c)
 	if err != nil {
 		end = End{Err: err}
 		if OutcomeOf(err) == OutcomeNotCommitted {
@@ -180,8 +224,8 @@ func (in *Intake) decide(ctx context.Context, c *Command, adm Admission, deadlin
 	}
 	a = in.answer(c, d, LayerLedger)
 	end = End{Answer: a, Mark: MarkReceipt, Receipt: d.Receipt}
-	if d.Kind == Rejected && !d.Remembered {
-		end = End{Answer: a, Mark: MarkReleased}
+	if d.Kind == InProgress || (d.Kind == Rejected && !d.Remembered) {
+		end = End{Answer: a, Mark: MarkReleased} // nothing that the filter could answer with
 	}
 	if adm.Advice == Ours && (d.Kind == Replayed || d.Kind == Reused) {
 		in.o.Observer.Noticed(FilterMissed)
@@ -199,8 +243,11 @@ func (in *Intake) answer(c *Command, d Decision, layer Layer) Answer {
 	if d.Kind != Rejected {
 		a.Age = max(0, in.o.Now().Sub(d.Receipt.FirstSeen))
 	}
-	if d.Kind == Reused || d.Receipt.Digest != c.Digest {
+	switch {
+	case d.Kind == Reused || d.Receipt.Digest != c.Digest:
 		return Answer{Kind: Reused, Layer: layer, Age: a.Age}
+	case d.Kind == InProgress || d.Receipt.State == Processing:
+		return Answer{Kind: InProgress, Layer: layer, Age: a.Age, RetryAfter: time.Second}
 	}
 	return a
 }
@@ -239,13 +286,12 @@ func (in *Intake) Status(ctx context.Context, userID string, key Key) (RequestSt
 	defer cancel()
 	// The filter is asked first: whoever is running there and is done before
 	// the ledger is read is found in the ledger.
-	running, stale := false, false
+	running := false
 	for _, g := range in.o.Filter.Peek(ctx, userID, key) {
 		running = running || g.Running && g.Age <= t.InProgressGrace
-		stale = stale || g.Running && g.Age > t.InProgressGrace
 	}
 	r, err := in.o.Ledger.Find(ctx, userID, key)
-	if errors.Is(err, ErrNotFound) && !running && stale {
+	if errors.Is(err, ErrNotFound) && !running {
 		r, err = in.o.Ledger.Confirm(ctx, userID, key)
 	}
 	switch {

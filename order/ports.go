@@ -37,6 +37,7 @@ const (
 	Rejected                   // refused now, for a business reason
 	Reused                     // the key belongs to another content
 	InProgress                 // the first attempt is still running
+	Accepted                   // recorded, to be carried out later
 )
 
 // String returns the name used in logs and metrics.
@@ -52,6 +53,8 @@ func (k Kind) String() string {
 		return "reused"
 	case InProgress:
 		return "in_progress"
+	case Accepted:
+		return "accepted"
 	default:
 		return "none"
 	}
@@ -165,7 +168,9 @@ type Answer struct {
 
 // Decision is the ledger's word. It is proven.
 type Decision struct {
-	Kind Kind // Created, Replayed, Rejected or Reused
+	// Kind is Created, Replayed, Rejected or Reused; InProgress for a request
+	// that was accepted to be carried out later.
+	Kind Kind
 	// Receipt is what was committed. For Reused it is the record that has the
 	// key, which the caller must not see. For Rejected without Remembered it is
 	// rendered but nowhere stored.
@@ -191,7 +196,8 @@ type Ledger interface {
 	// that has not been started and otherwise leaves its outcome unknown.
 	Decide(ctx context.Context, c *Command) (Decision, error)
 	// Find reads the record of a key, on the primary. ErrNotFound when there is
-	// none at this moment; a transaction under way may still commit one.
+	// none at this moment (or no such user); a transaction under way may still
+	// commit one. Otherwise an error wraps ErrUnavailable or ErrInternal.
 	Find(ctx context.Context, userID string, key Key) (Receipt, error)
 	// Confirm is Find behind the user's lock: transactions that were under way
 	// are over when it answers.

@@ -66,6 +66,9 @@ const (
 	InsufficientBalance RejectionCode = "INSUFFICIENT_BALANCE"
 	OutOfStock          RejectionCode = "OUT_OF_STOCK"
 	OrderAlreadyExists  RejectionCode = "ORDER_ALREADY_EXISTS"
+	// ExecutionFailed ends a deferred request that the database refused time
+	// and again: a fault of the deployment, not of the request.
+	ExecutionFailed RejectionCode = "EXECUTION_FAILED"
 )
 
 // ConflictReason says how a business number is taken.

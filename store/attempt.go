@@ -98,7 +98,8 @@ func (w *worker) resolve(v *view, group []*pending) {
 		if !p.unknown {
 			continue
 		}
-		_, recorded := v.records[p.pair()]
+		rec, recorded := v.records[p.pair()]
+		recorded = recorded && rec.receipt.State != order.Processing
 		_, made := v.byID[p.ids[0]]
 		switch {
 		case recorded || made:

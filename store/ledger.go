@@ -32,6 +32,7 @@ type pending struct {
 	deadline time.Time
 	phase    atomic.Uint32
 	done     chan result // takes one result without waiting
+	deferred bool        // it was accepted before and gets its answer now
 
 	// Owned by the worker.
 	unknown     bool           // a COMMIT with this command's rows was not answered
@@ -65,7 +66,11 @@ func newLedger(s *Store) *ledger {
 
 // Decide implements [order.Ledger].
 func (s *Store) Decide(ctx context.Context, c *order.Command) (order.Decision, error) {
-	p := &pending{cmd: c, ids: make([]order.ID, len(c.Lines)), done: make(chan result, 1)}
+	return s.decide(ctx, &pending{cmd: c})
+}
+
+func (s *Store) decide(ctx context.Context, p *pending) (order.Decision, error) {
+	p.ids, p.done = make([]order.ID, len(p.cmd.Lines)), make(chan result, 1)
 	now := s.o.Now()
 	for i := range p.ids {
 		p.ids[i] = order.NewID(now)

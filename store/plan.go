@@ -1,6 +1,7 @@
 package store
 
 import (
+	"slices"
 	"time"
 
 	"github.com/oncegate/oncegate/order"
@@ -12,6 +13,7 @@ type writes struct {
 	orders  []order.Order
 	stocked []bool // for each order: whether its SKU is limited
 	records []writtenRecord
+	settled []writtenRecord         // deferred requests that get their answer: updated, not inserted
 	spent   map[string]order.Amount // by user
 	taken   map[string]int64        // by limited SKU
 }
@@ -22,7 +24,7 @@ type writtenRecord struct {
 	*record
 }
 
-func (w *writes) empty() bool { return len(w.orders) == 0 && len(w.records) == 0 }
+func (w *writes) empty() bool { return len(w.orders)+len(w.records)+len(w.settled) == 0 }
 
 // plan decides the group in memory, in order of arrival. It changes the view as
 // it goes, so that each command sees those before it.
@@ -34,7 +36,7 @@ func (w *worker) plan(v *view, group []*pending) ([]outcome, *writes) {
 		switch rec, recorded := v.records[p.pair()]; {
 		case !account:
 			outcomes[i] = outcome{noAccount: true}
-		case recorded && p.cmd.Key != "":
+		case recorded && p.cmd.Key != "" && !(p.deferred && rec.receipt.State == order.Processing):
 			outcomes[i] = known(p, rec)
 			outcomes[i].writes = rec.receipt.Server == 0 // decided in this very group
 		default:
@@ -48,8 +50,8 @@ func (w *worker) plan(v *view, group []*pending) ([]outcome, *writes) {
 			outcomes[i] = w.planFresh(v, p, out)
 		}
 	}
-	for i := range out.records {
-		out.records[i].receipt.Server = v.server
+	for _, rec := range slices.Concat(out.records, out.settled) {
+		rec.receipt.Server = v.server
 	}
 	for i := range outcomes {
 		outcomes[i].decision.Receipt.Server = v.server
@@ -63,7 +65,9 @@ func known(p *pending, rec *record) outcome {
 	switch {
 	case rec.receipt.Digest != p.cmd.Digest:
 		kind = order.Reused
-	case rec.orderID == p.ids[0]:
+	case rec.receipt.State == order.Processing:
+		kind = order.InProgress // accepted, to be carried out
+	case !rec.orderID.IsZero() && rec.orderID == p.ids[0]:
 		kind = order.Created // by an earlier attempt of this very command
 	}
 	return outcome{decision: order.Decision{Kind: kind, Receipt: rec.receipt, Remembered: true}}
@@ -75,7 +79,7 @@ func (w *worker) planFresh(v *view, p *pending, out *writes) outcome {
 	rejection, refused := v.refuse(c)
 	if refused {
 		receipt.Response = w.s.o.Renderer.Rejected(c.Operation, rejection)
-		if c.Key == "" || w.s.o.ForgetRejections {
+		if c.Key == "" || (w.s.o.ForgetRejections && !p.deferred) {
 			return outcome{decision: order.Decision{Kind: order.Rejected, Receipt: receipt}}
 		}
 		w.record(v, p, out, receipt, order.ID{})
@@ -109,8 +113,14 @@ func (w *worker) planFresh(v *view, p *pending, out *writes) outcome {
 // the table.
 func (w *worker) record(v *view, p *pending, out *writes, receipt order.Receipt, first order.ID) {
 	rec := &record{operation: p.cmd.Operation, receipt: receipt, orderID: first}
+	written := writtenRecord{p.cmd.UserID, p.cmd.Key, rec}
+	if old := v.records[p.pair()]; old != nil {
+		rec.receipt.FirstSeen = old.receipt.FirstSeen // when it was accepted
+		out.settled = append(out.settled, written)
+	} else {
+		out.records = append(out.records, written)
+	}
 	v.records[p.pair()] = rec
-	out.records = append(out.records, writtenRecord{p.cmd.UserID, p.cmd.Key, rec})
 }
 
 func ordersOf(p *pending, at time.Time) []order.Order {

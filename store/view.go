@@ -95,7 +95,8 @@ func (v *view) fresh(group []*pending) []*pending {
 	fresh := make([]*pending, 0, len(group))
 	for _, p := range group {
 		_, account := v.balances[p.cmd.UserID]
-		_, recorded := v.records[p.pair()]
+		rec, recorded := v.records[p.pair()]
+		recorded = recorded && !(p.deferred && rec.receipt.State == order.Processing)
 		_, made := v.byID[p.ids[0]]
 		if account && !made && (p.cmd.Key == "" || !recorded) {
 			fresh = append(fresh, p)

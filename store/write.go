@@ -3,13 +3,15 @@ package store
 import (
 	"maps"
 	"slices"
+
+	"github.com/oncegate/oncegate/order"
 )
 
 // write sends what the plan decided. Balances and stock keep their condition
 // although both were checked under the lock: a guard costs nothing and holds
 // against whoever does not take the locks.
 func (t *transaction) write(w *writes) error {
-	steps := []func(*writes) error{t.insertOrders, t.insertRecords, t.updateBalances, t.updateStock}
+	steps := []func(*writes) error{t.insertOrders, t.insertRecords, t.settleRecords, t.updateBalances, t.updateStock}
 	for _, step := range steps {
 		if err := step(w); err != nil && !flawStatementAfterError {
 			return err
@@ -89,6 +91,48 @@ func (t *transaction) insertRecords(w *writes) error {
 		q.add(")")
 	}
 	return t.exec(len(w.records))
+}
+
+// settleRecords turns the records of deferred requests into answers and takes
+// the requests off the list.
+func (t *transaction) settleRecords(w *writes) error {
+	q := t.q
+	for _, rec := range w.settled {
+		r := &rec.receipt
+		q.reset("UPDATE idempotency_records SET status = ")
+		q.bind(int64(r.State))
+		q.add(", order_id = ")
+		if rec.orderID.IsZero() {
+			q.add("NULL")
+		} else {
+			q.bind(rec.orderID[:])
+		}
+		q.add(", response_status = ")
+		q.bind(r.Response.Status)
+		q.add(", response_type = ")
+		q.bind(r.Response.ContentType)
+		q.add(", response_location = ")
+		q.bind(r.Response.Location)
+		q.add(", response_body = ")
+		q.bind(r.Response.Body)
+		q.add(" WHERE user_id = ")
+		q.bind(rec.user)
+		q.add(" AND idempotency_key = ")
+		q.bind(string(rec.key))
+		q.add(" AND status = ")
+		q.bind(int64(order.Processing))
+		if err := t.exec(1); err != nil {
+			return err
+		}
+		q.reset("DELETE FROM deferred_requests WHERE user_id = ")
+		q.bind(rec.user)
+		q.add(" AND idempotency_key = ")
+		q.bind(string(rec.key))
+		if err := t.exec(1); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (t *transaction) updateBalances(w *writes) error {

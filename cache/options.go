@@ -1,0 +1,104 @@
+package cache
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/redis/go-redis/v9"
+)
+
+// Tuning is what may be changed while the filter runs.
+type Tuning struct {
+	// OpTimeout bounds one round trip to Redis. Default 50 ms.
+	OpTimeout time.Duration
+	// InProgressTTL is the life of a mark, ReceiptTTL of a receipt. Defaults
+	// 10 s and 24 h, at least 1 s: a TTL of zero would mean for ever.
+	InProgressTTL, ReceiptTTL time.Duration
+	// LocalTTL is how long this process remembers a receipt. Default 60 s;
+	// zero: not at all.
+	LocalTTL time.Duration
+}
+
+// DefaultTuning returns the defaults.
+func DefaultTuning() Tuning {
+	return Tuning{OpTimeout: 50 * time.Millisecond, InProgressTTL: 10 * time.Second, ReceiptTTL: 24 * time.Hour, LocalTTL: time.Minute}
+}
+
+// Validate refuses what would make a mark or a receipt immortal.
+func (t Tuning) Validate() error {
+	switch {
+	case t.OpTimeout <= 0:
+		return errors.New("cache: the operation time-out must be above zero")
+	case t.InProgressTTL < time.Second || t.ReceiptTTL < time.Second:
+		return fmt.Errorf("cache: a TTL must be at least 1s (in progress %v, receipt %v)", t.InProgressTTL, t.ReceiptTTL)
+	case t.LocalTTL < 0:
+		return errors.New("cache: the local TTL must not be negative")
+	}
+	return nil
+}
+
+// Options are what a [Filter] is made of.
+type Options struct {
+	// Client is the Redis to use, as [OpenClient] or [OpenEmbedded] return it. Required.
+	Client redis.UniversalClient
+	// MACKey proves that an entry was written by a gateway; at least 16 bytes,
+	// the same on every gateway. Required.
+	MACKey []byte
+	// Prefix begins every Redis key. Default "oncegate".
+	Prefix string
+	// MaxBody is the largest answer, in bytes, that is kept in Redis; a larger
+	// one is pointed to, and read from the database. Default 16 KiB.
+	MaxBody int
+	// DisableProcessTier leaves only the Redis guard.
+	DisableProcessTier bool
+	// LocalEntries and LocalBytes bound the receipts that this process
+	// remembers. Defaults 50 000 and 64 MiB.
+	LocalEntries, LocalBytes int
+	// BreakerFailures in a row open the breaker (default 5); it stays open for
+	// BreakerOpenFor (default 2 s) before one request tries Redis again.
+	BreakerFailures int
+	BreakerOpenFor  time.Duration
+
+	Tuning     func() Tuning         // the settings in force; default: [DefaultTuning]
+	Now        func() time.Time      // default time.Now
+	Logger     *slog.Logger          // default slog.Default()
+	Registerer prometheus.Registerer // default: a registry of its own
+}
+
+func (o *Options) setDefaults() error {
+	switch {
+	case o.Client == nil:
+		return errors.New("cache: a Redis client is required")
+	case len(o.MACKey) < 16:
+		return errors.New("cache: the MAC key must have at least 16 bytes")
+	}
+	setDefault(&o.Prefix, "oncegate")
+	setDefault(&o.MaxBody, 16<<10)
+	setDefault(&o.LocalEntries, 50_000)
+	setDefault(&o.LocalBytes, 64<<20)
+	setDefault(&o.BreakerFailures, 5)
+	setDefault(&o.BreakerOpenFor, 2*time.Second)
+	if o.Tuning == nil {
+		o.Tuning = DefaultTuning
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
+	if o.Registerer == nil {
+		o.Registerer = prometheus.NewRegistry()
+	}
+	return o.Tuning().Validate()
+}
+
+func setDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}

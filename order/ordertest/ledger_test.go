@@ -1,0 +1,25 @@
+package ordertest_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/oncegate/oncegate/order/ordertest"
+)
+
+// harness is the fake under its own contract.
+type harness struct{ *ordertest.Ledger }
+
+func (h harness) Sibling(*testing.T) ordertest.Harness { return harness{h.Ledger.Sibling()} }
+
+func TestLedgerKeepsTheContract(t *testing.T) {
+	t.Parallel()
+	ordertest.RunLedger(t, func(_ *testing.T, o ordertest.LedgerOptions) ordertest.Harness {
+		l := ordertest.NewLedger(ordertest.PlainRenderer{}, time.Now)
+		if o.RememberRejections != nil {
+			l.RememberRejections(*o.RememberRejections)
+		}
+		l.ProvisionUsers(o.ProvisionBalance)
+		return harness{l}
+	})
+}

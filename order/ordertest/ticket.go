@@ -1,0 +1,113 @@
+package ordertest
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/oncegate/oncegate/order"
+)
+
+// entries is the shared tier.
+type entries struct {
+	mu    sync.Mutex
+	byKey map[keyOf]entry
+}
+
+// entry is a mark while mark is set, otherwise a receipt.
+type entry struct {
+	mark    *ticket // its identity is the owner token
+	digest  order.Digest
+	since   time.Time
+	receipt order.Receipt
+}
+
+func (e entry) running() bool { return e.mark != nil }
+
+// admit is SET NX GET.
+func (e *entries) admit(k keyOf, mine entry) (held entry, ours bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if held, ok := e.byKey[k]; ok {
+		return held, false
+	}
+	e.byKey[k] = mine
+	return entry{}, true
+}
+
+func (e *entries) get(k keyOf) (entry, bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	held, ok := e.byKey[k]
+	return held, ok
+}
+
+func (e *entries) put(k keyOf, v entry) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.byKey[k] = v
+}
+
+// release is compare-and-delete.
+func (e *entries) release(k keyOf, owner *ticket) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.byKey[k].mark == owner {
+		delete(e.byKey, k)
+	}
+}
+
+func (e *entries) flush() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	clear(e.byKey)
+}
+
+type ticket struct {
+	filter  *Filter
+	attempt order.Attempt
+	flight  *flight
+	once    sync.Once
+}
+
+// Finish implements [order.Ticket]. It panics when it is called twice: that is a
+// fault of the caller which a test must see.
+func (t *ticket) Finish(_ context.Context, end order.End) {
+	first := false
+	t.once.Do(func() { first = true })
+	if !first {
+		panic("ordertest: a ticket was finished twice")
+	}
+	t.filter.mu.Lock()
+	delete(t.filter.flights, t.attempt)
+	down := t.filter.down
+	t.filter.mu.Unlock()
+	if !down {
+		k := keyOf{t.attempt.UserID, string(t.attempt.Key)}
+		switch end.Mark {
+		case order.MarkReceipt:
+			t.filter.shared.put(k, entry{receipt: end.Receipt})
+		case order.MarkReleased:
+			t.filter.shared.release(k, t)
+		case order.MarkLeft:
+		}
+	}
+	t.flight.answer, t.flight.err = end.Answer, end.Err
+	close(t.flight.done)
+}
+
+type flight struct {
+	done   chan struct{}
+	answer order.Answer // set before done is closed
+	err    error
+}
+
+// Wait implements [order.Flight].
+func (f *flight) Wait(ctx context.Context) (order.Answer, error) {
+	select {
+	case <-f.done:
+		return f.answer, f.err
+	case <-ctx.Done():
+		return order.Answer{}, ctx.Err()
+	}
+}

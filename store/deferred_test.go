@@ -1,0 +1,106 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/oncegate/oncegate/order"
+)
+
+func batchOf(t *testing.T, user, key string, rows int, amount order.Amount) *order.Command {
+	t.Helper()
+	lines := make([]order.Line, rows)
+	for i := range lines {
+		lines[i] = order.Line{SKU: "x", Quantity: 1, Amount: amount, ExternalOrderNo: fmt.Sprintf("%s-%d", key, i)}
+	}
+	c, err := order.NewCommand(order.CreateBatch, user, order.Key(key), lines)
+	require.NoError(t, err)
+	return c
+}
+
+func TestDeferredRequestIsCarriedOutOnce(t *testing.T) {
+	t.Parallel()
+	onEngines(t, func(t *testing.T, dsn string) {
+		h := openHarness(t, Options{DSN: dsn})
+		account(t, h, "ann", 100_00)
+		good, dear := batchOf(t, "ann", "good", 3, 1_00), batchOf(t, "ann", "dear", 3, 99_00)
+		for _, c := range []*order.Command{good, dear, good} {
+			d, err := h.Accept(t.Context(), c)
+			require.NoError(t, err)
+			require.Equal(t, order.InProgress, d.Kind)
+		}
+		d, err := h.Accept(t.Context(), batchOf(t, "ann", "good", 4, 1_00))
+		require.NoError(t, err)
+		require.Equal(t, order.Reused, d.Kind)
+		_, err = h.Accept(t.Context(), batchOf(t, "nobody", "k", 1, 1_00))
+		require.ErrorIs(t, err, order.ErrUnknownUser)
+		waiting := submit(t, h, good)()
+		require.Equal(t, "in_progress", kinds(waiting))
+		r, err := h.Find(t.Context(), "ann", "good")
+		require.NoError(t, err)
+		require.Equal(t, order.Processing, r.State)
+
+		// A worker took one of them and died: its lease is over at once.
+		_, err = h.lease(t.Context(), time.Millisecond)
+		require.NoError(t, err)
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		for range 3 {
+			wg.Go(func() { h.RunDeferred(ctx, DeferredOptions{Poll: 5 * time.Millisecond}) })
+		}
+		require.Eventually(t, func() bool {
+			n, err := h.count(t.Context(), "SELECT COUNT(*) FROM deferred_requests")
+			return err == nil && n == 0
+		}, 10*time.Second, 10*time.Millisecond)
+		cancel()
+		wg.Wait()
+
+		require.Equal(t, "replayed replayed", kinds(submit(t, h, good, dear)()))
+		for key, want := range map[order.Key]order.State{"good": order.Succeeded, "dear": order.Failed} {
+			r, err := h.Find(t.Context(), "ann", key)
+			require.NoError(t, err)
+			require.Equal(t, want, r.State)
+			require.NotEmpty(t, r.Response.Body)
+		}
+		n, err := h.CountOrders(t.Context(), "ann")
+		require.NoError(t, err)
+		require.Equal(t, 3, n)
+		report, err := h.Audit(t.Context(), AuditOptions{})
+		require.NoError(t, err)
+		require.Empty(t, report.Findings)
+	})
+}
+
+func TestDeferredRequestThatCannotSucceedEndsAsFailed(t *testing.T) {
+	t.Parallel()
+	onServers(t, func(t *testing.T, dsn string) {
+		h := openHarness(t, Options{DSN: dsn})
+		account(t, h, "ann", 100_00)
+		c := batchOf(t, "ann", "k", 2, 1_00)
+		_, err := h.Accept(t.Context(), c)
+		require.NoError(t, err)
+		// The deployment is at fault: a column is too short for what it must hold.
+		_, err = h.reads.ExecContext(t.Context(), "ALTER TABLE orders MODIFY sku VARCHAR(64) NOT NULL, ADD CONSTRAINT ck_refuse CHECK (quantity > 1)")
+		require.NoError(t, err)
+		for range 3 {
+			_, err = h.carryOutNext(t.Context(), DeferredOptions{Lease: time.Second, MaxAttempts: 3})
+			if err == nil {
+				break
+			}
+			require.ErrorIs(t, err, order.ErrInternal)
+			_, err = h.reads.ExecContext(t.Context(), "UPDATE deferred_requests SET lease_until = created_at")
+			require.NoError(t, err)
+		}
+		r, err := h.Find(t.Context(), "ann", "k")
+		require.NoError(t, err)
+		require.Equal(t, order.Failed, r.State)
+		n, err := h.CountOrders(t.Context(), "ann")
+		require.NoError(t, err)
+		require.Zero(t, n)
+	})
+}

@@ -1,0 +1,123 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/oncegate/oncegate/order"
+)
+
+// DeferredOptions bound the work on deferred requests.
+type DeferredOptions struct {
+	// Lease is how long a worker has for one request before another may take
+	// it over. Default 30 s; it must be longer than a decision may take.
+	Lease time.Duration
+	// Poll is how often an idle worker looks for work. Default 200 ms.
+	Poll time.Duration
+	// MaxAttempts is how often a request is tried that the database refuses for
+	// good, before it is answered as failed. Default 5.
+	MaxAttempts int
+}
+
+// RunDeferred carries out deferred requests until ctx ends, one at a time; run
+// it on several gateways, or several times. A request of a worker that died is
+// taken over when its lease is over.
+func (s *Store) RunDeferred(ctx context.Context, o DeferredOptions) {
+	setDefault(&o.Lease, 30*time.Second)
+	setDefault(&o.Poll, 200*time.Millisecond)
+	setDefault(&o.MaxAttempts, 5)
+	for ctx.Err() == nil {
+		worked, err := s.carryOutNext(ctx, o)
+		if err != nil && ctx.Err() == nil {
+			s.o.Logger.WarnContext(ctx, "a deferred request was not carried out; it is tried again", "error", err)
+		}
+		if !worked || err != nil {
+			pause(ctx, o.Poll)
+		}
+	}
+}
+
+// leased is a request that this worker has until its lease is over.
+type leased struct {
+	cmd      *order.Command
+	attempts int
+}
+
+// carryOutNext takes one request and decides it; false when there is none.
+func (s *Store) carryOutNext(ctx context.Context, o DeferredOptions) (bool, error) {
+	job, err := s.lease(ctx, o.Lease)
+	if err != nil || job == nil {
+		return false, err
+	}
+	dctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), o.Lease/2)
+	defer cancel()
+	_, err = s.decide(dctx, &pending{cmd: job.cmd, deferred: true})
+	if errors.Is(err, order.ErrInternal) && order.OutcomeOf(err) == order.OutcomeNotCommitted && job.attempts >= o.MaxAttempts {
+		return true, s.failDeferred(dctx, job.cmd)
+	}
+	return true, err
+}
+
+// lease takes the request that waits longest and is nobody's.
+func (s *Store) lease(ctx context.Context, length time.Duration) (job *leased, err error) {
+	err = s.inTransaction(ctx, "lease a deferred request", func(t *transaction) error {
+		job = nil
+		var key pair
+		var content []byte
+		var now instant
+		var attempts int
+		t.q.reset("SELECT user_id, idempotency_key, content, attempts, " + t.d.now + " FROM deferred_requests WHERE lease_until <= " +
+			t.d.now + " ORDER BY lease_until LIMIT 1" + t.d.skipLocked)
+		found := false
+		if err := t.rows(func(rows *sql.Rows) error {
+			found = true
+			return rows.Scan(&key.first, &key.second, &content, &attempts, &now)
+		}); err != nil || !found {
+			return err
+		}
+		var c deferredContent
+		if err := json.Unmarshal(content, &c); err != nil {
+			return fmt.Errorf("%w: a deferred request: %w", errUnreadable, err)
+		}
+		cmd, err := order.NewCommand(c.Operation, key.first, order.Key(key.second), c.Lines)
+		if err != nil {
+			return fmt.Errorf("%w: a deferred request: %w", errUnreadable, err)
+		}
+		job = &leased{cmd: cmd, attempts: attempts + 1}
+		t.q.reset("UPDATE deferred_requests SET attempts = attempts + 1, lease_until = ")
+		t.q.bind(t.d.instant(now.Add(length)))
+		t.q.add(" WHERE user_id = ")
+		t.q.bind(key.first)
+		t.q.add(" AND idempotency_key = ")
+		t.q.bind(key.second)
+		return t.exec(1)
+	})
+	return job, err
+}
+
+// failDeferred ends a request that can never succeed: as failed, with a reason,
+// instead of trying it for ever.
+func (s *Store) failDeferred(ctx context.Context, c *order.Command) error {
+	return s.inTransaction(ctx, "fail a deferred request", func(t *transaction) error {
+		p := &pending{cmd: c, ids: make([]order.ID, len(c.Lines))}
+		group := []*pending{p}
+		v := newView()
+		if err := t.lockUsers(v, group); err != nil {
+			return err
+		}
+		if err := t.readRecords(v, group, s.o.Renderer); err != nil {
+			return err
+		}
+		rec := v.records[p.pair()]
+		if rec == nil || rec.receipt.State != order.Processing {
+			return nil // somebody else has ended it
+		}
+		rec.receipt.State = order.Failed
+		rec.receipt.Response = s.o.Renderer.Rejected(c.Operation, order.Rejection{Code: order.ExecutionFailed})
+		return t.settleRecords(&writes{settled: []writtenRecord{{c.UserID, c.Key, rec}}})
+	})
+}
