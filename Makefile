@@ -1,0 +1,104 @@
+# Run "make" for the list of targets.
+
+GO          ?= go
+FUZZTIME    ?= 5s
+# Test binaries at a time. Each starts its own servers, so more of them need
+# memory rather than cores.
+TEST_JOBS   ?= 2
+TIMEOUT     ?= 30m
+
+GOLANGCI_LINT_VERSION := v2.15.0
+
+BIN           := bin
+GOLANGCI_LINT := $(BIN)/golangci-lint-$(GOLANGCI_LINT_VERSION)
+
+# The commit goes into the binary where git knows it; a copy without history,
+# or one that git does not trust, builds as well.
+BUILDVCS    := $(if $(shell git rev-parse --verify --quiet HEAD 2>/dev/null),true,false)
+BUILD       := CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=$(BUILDVCS)
+
+SECRETS := data/secrets
+COMPOSE := SECRETS=$(abspath $(SECRETS)) docker compose
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: run
+run: $(BIN)/oncegate ## build and serve with the embedded database, on 127.0.0.1:8080
+	$(BIN)/oncegate serve
+
+.PHONY: build
+build: $(BIN)/oncegate $(if $(wildcard cmd/loadtest/*.go),$(BIN)/loadtest) ## build the binaries into bin/
+
+# Go knows best what is out of date.
+.PHONY: $(BIN)/oncegate $(BIN)/loadtest
+$(BIN)/oncegate:
+	$(BUILD) -o $@ ./cmd/gateway
+$(BIN)/loadtest:
+	$(BUILD) -o $@ ./cmd/loadtest
+
+.PHONY: prepare
+prepare: ## find or install the servers that the tests need
+	CGO_ENABLED=0 $(GO) run ./internal/testserver/cmd/testserver prepare
+
+.PHONY: test
+test: prepare ## run every test with the race detector, the seeded bugs, and each fuzz target for a moment
+	$(GO) test -race -timeout $(TIMEOUT) -p $(TEST_JOBS) ./...
+	$(GO) test -race -timeout $(TIMEOUT) -tags seededbugs ./store/...
+	$(MAKE) --no-print-directory fuzz
+
+.PHONY: fuzz
+fuzz: prepare ## run each fuzz target for FUZZTIME (5s)
+	@set -e; \
+	for dir in $$(grep -rl --include='*_test.go' '^func Fuzz' . | xargs -r -n 1 dirname | sort -u); do \
+		targets=$$($(GO) test -list '^Fuzz' $$dir); \
+		for target in $$(printf '%s\n' "$$targets" | grep '^Fuzz'); do \
+			echo "fuzz $$dir $$target"; \
+			$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -timeout $(TIMEOUT) $$dir; \
+		done; \
+	done
+
+.PHONY: bench
+bench: prepare ## run the Go benchmarks
+	$(GO) test -run '^$$' -bench . -benchmem -timeout $(TIMEOUT) -p 1 ./...
+
+.PHONY: lint
+lint: $(GOLANGCI_LINT) ## check format, vet, and all that .golangci.yml asks for
+	$(GOLANGCI_LINT) config verify
+	$(GOLANGCI_LINT) fmt --diff
+	$(GO) vet ./...
+	$(GO) vet -tags seededbugs ./...
+	$(GOLANGCI_LINT) run ./...
+
+.PHONY: fmt
+fmt: $(GOLANGCI_LINT) ## format the code
+	$(GOLANGCI_LINT) fmt
+
+# A new version gets a new name, so that a stale one is never used.
+$(GOLANGCI_LINT):
+	@mkdir -p $(BIN)/install
+	CGO_ENABLED=0 GOBIN=$(abspath $(BIN)/install) $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT_VERSION)
+	@mv $(BIN)/install/golangci-lint $@ && rmdir $(BIN)/install
+
+.PHONY: up
+up: $(SECRETS) ## start gateway, MySQL and Redis with Docker, and wait until they are healthy
+	$(COMPOSE) up --build --detach --wait
+
+.PHONY: down
+down: $(SECRETS) ## stop them; their data stays (docker compose down --volumes removes it)
+	$(COMPOSE) down
+
+# Containers run as users of their own, who must be able to read the files; the
+# directory keeps them from everybody else on this machine. It appears whole or
+# not at all.
+$(SECRETS):
+	@mkdir -p $(@D) && rm -rf $@.making && mkdir -m 700 $@.making
+	@cd $@.making && for name in mysql_password hs256_secret mac_key; do \
+		od -An -v -N32 -tx1 /dev/urandom | tr -d ' \n' > $$name; \
+	done && \
+	printf 'oncegate:%s@tcp(mysql:3306)/oncegate' "$$(cat mysql_password)" > mysql_dsn && \
+	chmod 444 *
+	@mv $@.making $@

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"encoding/base64"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+	"github.com/stretchr/testify/require"
+
+	"github.com/oncegate/oncegate/configs"
+	"github.com/oncegate/oncegate/gateway"
+)
+
+// issuer publishes one key.
+func issuer(t *testing.T) (address string, key *ecdsa.PrivateKey) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	point, err := key.PublicKey.Bytes() // 4, x, y
+	require.NoError(t, err)
+	half := (len(point) - 1) / 2
+	text := base64.RawURLEncoding.EncodeToString
+	set := fmt.Sprintf(`{"keys":[{"kty":"EC","crv":"P-256","kid":"one","alg":"ES256","use":"sig","x":%q,"y":%q}]}`,
+		text(point[1:1+half]), text(point[1+half:]))
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(set)) }))
+	t.Cleanup(func() {
+		http.DefaultClient.CloseIdleConnections()
+		server.Close()
+	})
+	return server.URL, key
+}
+
+func signed(t *testing.T, method jwt.SigningMethod, kid string, key any) string {
+	t.Helper()
+	token := jwt.NewWithClaims(method, jwt.MapClaims{
+		"sub": "alice", "aud": "oncegate", "iss": "oncegate", "scope": "orders", "exp": time.Now().Add(time.Hour).Unix(),
+	})
+	token.Header["kid"] = kid
+	text, err := token.SignedString(key)
+	require.NoError(t, err)
+	return text
+}
+
+func TestTokensOfAnIssuerAreBelievedByItsPublishedKeysOnly(t *testing.T) {
+	t.Parallel()
+	address, key := issuer(t)
+	cfg := configs.Default()
+	cfg.Auth.JWKSURL = address
+	a := &App{log: slog.New(slog.DiscardHandler), grace: time.Minute}
+	defer func() { require.NoError(t, a.Close()) }()
+	verifier, err := a.openAuth(t.Context(), &cfg)
+	require.NoError(t, err)
+
+	who, err := verifier.Authenticate(t.Context(), signed(t, jwt.SigningMethodES256, "one", key))
+	require.NoError(t, err)
+	require.Equal(t, "alice", who.UserID)
+
+	other, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	public, err := key.PublicKey.Bytes()
+	require.NoError(t, err)
+	started := time.Now()
+	for name, token := range map[string]string{
+		"another key under the same id":  signed(t, jwt.SigningMethodES256, "one", other),
+		"a key id that nobody published": signed(t, jwt.SigningMethodES256, "two", key),
+		"a second unknown id":            signed(t, jwt.SigningMethodES256, "three", key),
+		"the public key as a secret":     signed(t, jwt.SigningMethodHS256, "one", public),
+		"no signature":                   signed(t, jwt.SigningMethodNone, "one", jwt.UnsafeAllowNoneSignatureType),
+	} {
+		_, err := verifier.Authenticate(t.Context(), token)
+		require.ErrorIs(t, err, gateway.ErrTokenInvalid, name)
+	}
+	require.Less(t, time.Since(started), 10*time.Second, "unknown key ids must not queue up")
+}
+
+func TestTheSecretBeforeIsStillBelieved(t *testing.T) {
+	t.Parallel()
+	old, fresh := []byte("old-0123456789abcdef0123456789abcdef"), "new-0123456789abcdef0123456789abcdef"
+	cfg := configs.Default()
+	cfg.Auth.HS256Secret, cfg.Auth.HS256PreviousSecret = configs.NewSecret(fresh), configs.NewSecret(string(old))
+	a := &App{log: slog.New(slog.DiscardHandler), grace: time.Minute}
+	verifier, err := a.openAuth(t.Context(), &cfg)
+	require.NoError(t, err)
+	for _, secret := range [][]byte{old, []byte(fresh)} {
+		_, err := verifier.Authenticate(t.Context(), signed(t, jwt.SigningMethodHS256, "", secret))
+		require.NoError(t, err)
+	}
+}

@@ -1,0 +1,201 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// command runs a command line with variables.
+func command(t *testing.T, vars []string, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	code = run(t.Context(), environment{args: args, vars: vars, stdout: &out, stderr: &errs})
+	return code, out.String(), errs.String()
+}
+
+func TestExitCodesTellAWrongCommandLineFromAFailure(t *testing.T) {
+	t.Parallel()
+	in := []string{"ONCEGATE_DATA_DIR=" + t.TempDir()}
+	for _, c := range []struct {
+		args []string
+		code int
+	}{
+		{[]string{"version"}, exitOK},
+		{[]string{"--help"}, exitOK},
+		{[]string{"serve", "--help"}, exitOK},
+		{[]string{"nonsense"}, exitUsage},
+		{[]string{"serve", "extra"}, exitUsage},
+		{[]string{"serve", "--nonsense"}, exitUsage},
+		{[]string{"migrate"}, exitUsage},
+		{[]string{"migrate", "down"}, exitUsage},
+		{[]string{"token"}, exitUsage},
+		{[]string{"config", "check"}, exitUsage},
+		{[]string{"key", "inspect", "alice"}, exitUsage},
+		{[]string{"config", "check", "/nonexistent.yaml"}, exitFailed},
+		{[]string{"serve", "--ledger.max_batch=0"}, exitFailed},
+		{[]string{"healthcheck", "--http.listen=127.0.0.1:1"}, exitFailed},
+		{[]string{"token", "--user", "alice", "--ttl", "-1s"}, exitFailed},
+	} {
+		code, _, stderr := command(t, in, c.args...)
+		require.Equal(t, c.code, code, "%v: %s", c.args, stderr)
+		require.Equal(t, code == exitOK, stderr == "", "%v: %s", c.args, stderr)
+	}
+}
+
+func TestATokenIsAloneOnStdoutAndBelieved(t *testing.T) {
+	t.Parallel()
+	cfg := embedded(t.TempDir())
+	r := start(t, cfg)
+	code, stdout, stderr := command(t, []string{"ONCEGATE_DATA_DIR=" + cfg.DataDir}, "token", "--user", "alice")
+	require.Equal(t, exitOK, code, stderr)
+	require.Empty(t, stderr)
+	require.Regexp(t, `^[\w-]+\.[\w-]+\.[\w-]+\n$`, stdout)
+	alice := &customer{t: t, http: newCustomer(t, cfg, "x").http, bearer: "Bearer " + strings.TrimSpace(stdout)}
+	require.Equal(t, http.StatusCreated, alice.post(r, "k", potsticker).status)
+}
+
+func TestAKeyCanBeInspectedAndTheHealthAsked(t *testing.T) {
+	t.Parallel()
+	cfg := embedded(t.TempDir())
+	r := start(t, cfg)
+	alice := newCustomer(t, cfg, "alice")
+	require.Equal(t, http.StatusCreated, alice.post(r, "a/b?c", potsticker).status)
+	vars := []string{"ONCEGATE_HTTP__LISTEN=" + r.Addr(), "ONCEGATE_ADMIN__LISTEN=" + r.AdminAddr()}
+
+	code, stdout, stderr := command(t, vars, "key", "inspect", "alice", "a/b?c")
+	require.Equal(t, exitOK, code, stderr)
+	require.Contains(t, stdout, `"layer":"mysql"`)
+	require.Contains(t, stdout, `"state":"succeeded"`)
+
+	code, stdout, stderr = command(t, vars, "healthcheck")
+	require.Equal(t, exitOK, code, stderr)
+	require.Contains(t, stdout, `"status":"ok"`)
+}
+
+func TestTheAdminListenerCanDemandAToken(t *testing.T) {
+	t.Parallel()
+	const secret = "0123456789abcdef0123456789abcdef"
+	cfg := embedded(t.TempDir())
+	cfg.Admin.AllowLoopback = false
+	r := start(t, cfg)
+	vars := []string{"ONCEGATE_ADMIN__LISTEN=" + r.AdminAddr()}
+	code, _, stderr := command(t, vars, "key", "inspect", "alice", "k")
+	require.Equal(t, exitFailed, code)
+	require.Contains(t, stderr, "401")
+
+	code, _, stderr = command(t, append(vars, "ONCEGATE_AUTH__HS256_SECRET="+secret), "key", "inspect", "alice", "k")
+	require.Equal(t, exitFailed, code, "a token of another secret: %s", stderr)
+
+	own, err := signingSecret(&cfg)
+	require.NoError(t, err)
+	code, stdout, stderr := command(t, append(vars, "ONCEGATE_AUTH__HS256_SECRET="+string(own)), "key", "inspect", "alice", "k")
+	require.Equal(t, exitOK, code, stderr)
+	require.Contains(t, stdout, `"layers":[]`)
+}
+
+func TestMigrationsAreListedAndApplied(t *testing.T) {
+	t.Parallel()
+	vars := []string{"ONCEGATE_DATA_DIR=" + filepath.Join(t.TempDir(), "new")}
+	code, stdout, _ := command(t, vars, "migrate", "status")
+	require.Equal(t, exitFailed, code)
+	require.Contains(t, stdout, "missing")
+
+	code, stdout, stderr := command(t, vars, "migrate", "up")
+	require.Equal(t, exitOK, code, stderr)
+	require.Empty(t, stdout)
+
+	code, stdout, stderr = command(t, vars, "migrate", "status")
+	require.Equal(t, exitOK, code, stderr)
+	require.NotContains(t, stdout, "missing")
+}
+
+func TestTheConfigurationIsCheckedAndPrinted(t *testing.T) {
+	t.Parallel()
+	code, _, stderr := command(t, nil, "config", "check", "../../configs/embedded.yaml")
+	require.Equal(t, exitOK, code, stderr)
+
+	code, _, stderr = command(t, nil, "config", "check", "../../configs/production.yaml")
+	require.Equal(t, exitFailed, code)
+	require.Contains(t, stderr, "cache.mac_key is required")
+
+	path := filepath.Join(t.TempDir(), "c.yaml")
+	require.NoError(t, os.WriteFile(path, []byte("request_budget: 5s\n"), 0o600))
+	vars := []string{"ONCEGATE_CONFIG=" + path, "ONCEGATE_REDIS__PASSWORD=hunter2"}
+	code, stdout, stderr := command(t, vars, "config", "print", "--origin", "--max_wait=1s")
+	require.Equal(t, exitOK, code, stderr)
+	require.Contains(t, stdout, "request_budget: 5s  # file "+path)
+	require.Contains(t, stdout, "max_wait: 1s  # flag --max_wait")
+	require.NotContains(t, stdout, "hunter2")
+
+	code, stdout, _ = command(t, nil, "config", "print", "--markdown")
+	require.Equal(t, exitOK, code)
+	require.Contains(t, stdout, "| `mysql.dsn` | `ONCEGATE_MYSQL__DSN`, `…_FILE` |")
+}
+
+// lines is a writer that hands on what was written as a whole.
+type lines struct {
+	mu   sync.Mutex
+	text strings.Builder
+	seen chan struct{}
+}
+
+func (l *lines) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	had := strings.Contains(l.text.String(), "curl ")
+	l.text.Write(b)
+	if !had && strings.Contains(l.text.String(), "curl ") {
+		close(l.seen)
+	}
+	return len(b), nil
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+func TestServePrintsACommandThatMakesAnOrder(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	var stdout bytes.Buffer
+	stderr := &lines{seen: make(chan struct{})}
+	done := make(chan int, 1)
+	go func() {
+		done <- run(ctx, environment{
+			args:   []string{"serve", "--http.listen=127.0.0.1:0", "--admin.listen=127.0.0.1:0", "--data_dir=" + t.TempDir()},
+			stdout: &stdout, stderr: stderr,
+		})
+	}()
+	select {
+	case <-stderr.seen:
+	case code := <-done:
+		t.Fatalf("serve ended with %d: %s", code, stderr)
+	}
+	line := stderr.String()[strings.Index(stderr.String(), "curl "):]
+	url := line[strings.Index(line, "http://"):]
+	url = url[:strings.IndexByte(url, ' ')]
+	bearer := line[strings.Index(line, "Bearer "):]
+	bearer = bearer[:strings.IndexByte(bearer, '\'')]
+	body := line[strings.IndexByte(line, '{') : strings.IndexByte(line, '}')+1]
+	transport := &http.Transport{}
+	defer transport.CloseIdleConnections()
+	c := &customer{t: t, http: &http.Client{Transport: transport}, bearer: bearer}
+	a := c.do(http.MethodPost, url, "first-order", body)
+	require.Equal(t, http.StatusCreated, a.status, a.body)
+
+	cancel()
+	require.Equal(t, exitOK, <-done, stderr)
+	require.Empty(t, stdout.String())
+}

@@ -1,0 +1,148 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"github.com/oncegate/oncegate/api"
+	"github.com/oncegate/oncegate/cache"
+	"github.com/oncegate/oncegate/configs"
+	"github.com/oncegate/oncegate/gateway"
+	"github.com/oncegate/oncegate/order"
+	"github.com/oncegate/oncegate/store"
+)
+
+// open opens the parts from the inside out: what is used before its users.
+func (a *App) open(ctx context.Context, cfg *configs.Config) error {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	metrics, err := gateway.NewMetrics(registry)
+	if err != nil {
+		return err
+	}
+	auth, err := a.openAuth(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	macKey := receiptKey(cfg)
+	filter, err := a.openFilter(ctx, cfg, macKey, registry)
+	if err != nil {
+		return err
+	}
+	renderer := gateway.NewRenderer(cfg.HTTP.ProblemBase)
+	ledger, err := a.openStore(ctx, cfg, renderer, registry)
+	if err != nil {
+		return err
+	}
+	tuning := decisionTuning(cfg)
+	intake := order.NewIntake(order.Options{
+		Filter: filter, Ledger: ledger, Observer: metrics, Now: time.Now,
+		Tuning: func() order.Tuning { return tuning },
+	})
+	if err := a.openAdmin(ctx, cfg, gateway.AdminOptions{
+		Accounts: ledger, Peeker: filter, Finder: ledger, Gatherer: registry, Renderer: renderer, Auth: auth,
+	}); err != nil {
+		return err
+	}
+	return a.openPublic(ctx, cfg, gateway.Options{
+		Submitter: intake, Book: ledger, Auth: auth, Renderer: renderer, Metrics: metrics,
+		Health: a.health(ledger, filter), LogHashKey: logHashKey(macKey),
+	})
+}
+
+// openStore opens the database. The embedded one is made and brought up to date
+// on the way; a server's schema is the operator's to change.
+func (a *App) openStore(ctx context.Context, cfg *configs.Config, renderer order.Renderer, registry prometheus.Registerer) (*store.Store, error) {
+	o := storeOptions(cfg)
+	o.Renderer, o.Registerer, o.Logger = renderer, registry, a.log
+	if balance, ok := cfg.Provision(); ok {
+		amount, err := order.ParseAmount(balance)
+		if err != nil {
+			return nil, fmt.Errorf("users.provision_balance: %w", err)
+		}
+		o.ProvisionBalance = &amount
+	}
+	if cfg.EmbeddedDatabase() {
+		if err := ensureDir(cfg.DataDir); err != nil {
+			return nil, err
+		}
+		if err := store.Migrate(ctx, o); err != nil {
+			return nil, err
+		}
+		a.log.WarnContext(ctx, "the embedded database is for trying and for tests: one file, one writer, one machine", "file", databaseFile(cfg))
+	}
+	s, err := store.Open(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	a.keep("ledger", s.Close)
+	engine, version := s.Engine()
+	a.log.InfoContext(ctx, "the database is open", "engine", engine, "version", version)
+	return s, nil
+}
+
+func (a *App) openAdmin(ctx context.Context, cfg *configs.Config, o gateway.AdminOptions) (err error) {
+	o.Addr = cfg.Admin.Listen
+	o.AllowLoopback = cfg.Admin.AllowLoopback
+	o.OpenMetrics = cfg.Admin.OpenMetrics
+	o.AllowedHosts = cfg.Admin.AllowedHosts
+	o.Logger, o.Now = a.log, time.Now
+	if a.admin, err = gateway.NewAdmin(o); err != nil {
+		return err
+	}
+	if err := a.admin.Listen(ctx); err != nil {
+		return fmt.Errorf("admin.listen: %w", err)
+	}
+	a.keep("admin listener", a.admin.Shutdown)
+	return nil
+}
+
+func (a *App) openPublic(ctx context.Context, cfg *configs.Config, o gateway.Options) (err error) {
+	o.Addr = cfg.HTTP.Listen
+	o.DrainDelay = cfg.HTTP.DrainDelay
+	o.Timeouts = gateway.Timeouts{
+		ReadHeader: cfg.HTTP.ReadHeaderTimeout,
+		Read:       cfg.HTTP.ReadTimeout,
+		Write:      cfg.HTTP.WriteTimeout,
+		Idle:       cfg.HTTP.IdleTimeout,
+	}
+	tuning := httpTuning(cfg)
+	o.Tuning = func() gateway.Tuning { return tuning }
+	o.Spec, o.Logger, o.Now = api.Spec(), a.log, time.Now
+	if a.public, err = gateway.New(o); err != nil {
+		return err
+	}
+	if err := a.public.Listen(ctx); err != nil {
+		return fmt.Errorf("http.listen: %w", err)
+	}
+	a.keep("public listener", a.public.Shutdown)
+	return nil
+}
+
+// health follows the database, without which no answer is right, and Redis,
+// without which answers are slower.
+func (a *App) health(s *store.Store, f *cache.Filter) *gateway.Health {
+	return gateway.NewHealth(gateway.HealthOptions{
+		Checks: []gateway.Check{
+			{Name: "mysql", Critical: true, Func: func(context.Context) error { return s.Health() }},
+			{Name: "redis", Func: f.Health},
+		},
+		Now:    time.Now,
+		Logger: a.log,
+	})
+}
+
+func databaseFile(cfg *configs.Config) string { return filepath.Join(cfg.DataDir, "oncegate.db") }
+
+func ensureDir(path string) error {
+	if err := os.MkdirAll(path, privateDir); err != nil {
+		return fmt.Errorf("data_dir: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,177 @@
+package configs
+
+import "time"
+
+// Config is everything that can be set. The conf tags are the names in YAML;
+// the doc tags are the documentation, in flags and in docs/operating.md.
+type Config struct {
+	DataDir string `conf:"data_dir" doc:"where the embedded database and generated secrets are kept"`
+
+	HTTP        HTTP        `conf:"http"`
+	Admin       Admin       `conf:"admin"`
+	Auth        Auth        `conf:"auth"`
+	MySQL       MySQL       `conf:"mysql"`
+	Redis       Redis       `conf:"redis"`
+	Cache       Cache       `conf:"cache"`
+	Breaker     Breaker     `conf:"breaker"`
+	TTL         TTL         `conf:"ttl"`
+	Ledger      Ledger      `conf:"ledger"`
+	Idempotency Idempotency `conf:"idempotency"`
+	Limits      Limits      `conf:"limits"`
+	Users       Users       `conf:"users"`
+	Retention   Retention   `conf:"retention"`
+	Log         Log         `conf:"log"`
+
+	InProgressGrace time.Duration `conf:"in_progress_grace" doc:"how long a mark in Redis is believed before the database is asked"`
+	RequestBudget   time.Duration `conf:"request_budget" doc:"from the arrival of an order to its answer"`
+	MaxWait         time.Duration `conf:"max_wait" doc:"the longest 'Prefer: wait=n' that is honoured"`
+	ShutdownGrace   time.Duration `conf:"shutdown_grace" doc:"for everything between the stop signal and the exit"`
+}
+
+// HTTP is the public listener.
+type HTTP struct {
+	Listen            string        `conf:"listen" doc:"address of the public listener; port 0 takes a free one"`
+	ReadHeaderTimeout time.Duration `conf:"read_header_timeout" doc:"for the header of a request"`
+	ReadTimeout       time.Duration `conf:"read_timeout" doc:"for a whole request, body included"`
+	WriteTimeout      time.Duration `conf:"write_timeout" doc:"from the end of a request's header to the end of its answer"`
+	IdleTimeout       time.Duration `conf:"idle_timeout" doc:"for a connection between two requests"`
+	DrainDelay        time.Duration `conf:"drain_delay" doc:"how long requests are still taken after /readyz went false, so that load balancers see it"`
+	MaxOrderBody      Size          `conf:"max_order_body" doc:"largest body of one order"`
+	MaxBatchBody      Size          `conf:"max_batch_body" doc:"largest body of a batch"`
+	MaxBatchRows      int           `conf:"max_batch_rows" doc:"most rows in a batch"`
+	MaxInFlight       int           `conf:"max_in_flight" doc:"most requests at once; 0: no bound"`
+	ProblemBase       string        `conf:"problem_base" doc:"what the type of every problem document begins with"`
+}
+
+// Admin is the listener for metrics, provisioning and key inspection.
+type Admin struct {
+	Listen        string   `conf:"listen" doc:"address of the admin listener"`
+	AllowLoopback bool     `conf:"allow_loopback" doc:"callers from this machine need no token; others need the scope admin"`
+	OpenMetrics   bool     `conf:"open_metrics" doc:"whoever can connect may read /metrics"`
+	AllowedHosts  []string `conf:"allowed_hosts" doc:"names this listener is called by, beside localhost and IP addresses"`
+}
+
+// Auth says whose tokens are believed.
+type Auth struct {
+	HS256Secret         Secret        `conf:"hs256_secret" doc:"shared secret of tokens, at least 32 bytes; generated once under data_dir for the embedded database"`
+	HS256PreviousSecret Secret        `conf:"hs256_previous_secret" doc:"still accepted, so that the secret can be replaced without a gap"`
+	JWKSURL             string        `conf:"jwks_url" doc:"where the issuer publishes its keys; takes the place of hs256_secret"`
+	Audience            string        `conf:"audience" doc:"the aud that a token must have"`
+	Issuer              string        `conf:"issuer" doc:"the iss that a token must have"`
+	Leeway              time.Duration `conf:"leeway" doc:"difference of clocks that is tolerated in exp and nbf"`
+	TokenCache          int           `conf:"token_cache" doc:"verified tokens that are remembered until they expire"`
+}
+
+// MySQL is the database that decides.
+type MySQL struct {
+	DSN             Secret        `conf:"dsn" doc:"user:password@tcp(host:3306)/name of MySQL or MariaDB; empty: the embedded SQLite under data_dir"`
+	ReadConns       int           `conf:"read_conns" doc:"connections for reads; the ledger has its own"`
+	ConnectTimeout  time.Duration `conf:"connect_timeout" doc:"for one connection attempt"`
+	StartTimeout    time.Duration `conf:"start_timeout" doc:"how long the start waits for a database that is not there yet"`
+	LockWaitTimeout time.Duration `conf:"lock_wait_timeout" doc:"for a row that another transaction holds; whole seconds"`
+	ReadTimeout     time.Duration `conf:"read_timeout" doc:"for any reply of the database, that to COMMIT included"`
+	WaitTimeout     time.Duration `conf:"wait_timeout" doc:"when the database ends the session of a frozen gateway and frees its rows; whole seconds"`
+}
+
+// Redis is the shared filter.
+type Redis struct {
+	Addrs            []string      `conf:"addrs" doc:"host:port of the server, of the Sentinels or of some Cluster nodes; empty: a Redis within the process"`
+	MasterName       string        `conf:"master_name" doc:"what the Sentinels call the master; set: addrs are Sentinels"`
+	Cluster          bool          `conf:"cluster" doc:"addrs are nodes of a Redis Cluster"`
+	Username         string        `conf:"username" doc:"ACL user"`
+	Password         Secret        `conf:"password" doc:"password of the server"`
+	SentinelUsername string        `conf:"sentinel_username" doc:"ACL user of the Sentinels"`
+	SentinelPassword Secret        `conf:"sentinel_password" doc:"password of the Sentinels"`
+	DB               int           `conf:"db" doc:"database number; 0 in a Cluster"`
+	TLS              bool          `conf:"tls" doc:"encrypt, and verify the server's certificate against the system's roots"`
+	OpTimeout        time.Duration `conf:"op_timeout" doc:"for one operation; beyond it the database is asked"`
+	PoolSize         int           `conf:"pool_size" doc:"connections per node; 0: 10 per processor"`
+}
+
+// Cache is how the filter uses its two tiers.
+type Cache struct {
+	Prefix          string        `conf:"prefix" doc:"what every Redis key begins with"`
+	MACKey          Secret        `conf:"mac_key" doc:"key of the receipts' MAC, at least 16 bytes, the same on every gateway; required with redis.addrs"`
+	MaxBody         Size          `conf:"max_body" doc:"answers above it are not kept in Redis"`
+	ConfirmReceipts bool          `conf:"confirm_receipts" doc:"ask the database before every replay"`
+	ProcessTier     bool          `conf:"process_tier" doc:"join requests that this process is deciding, and remember its receipts"`
+	LocalEntries    int           `conf:"local_entries" doc:"receipts remembered in the process"`
+	LocalBytes      Size          `conf:"local_bytes" doc:"memory for them"`
+	LocalTTL        time.Duration `conf:"local_ttl" doc:"how long they are remembered; 0: not at all"`
+}
+
+// Breaker stops asking a Redis that does not answer.
+type Breaker struct {
+	Failures int           `conf:"failures" doc:"failures in a row after which Redis is left alone"`
+	OpenFor  time.Duration `conf:"open_for" doc:"how long it is left alone before it is tried again"`
+}
+
+// TTL is how long Redis remembers.
+type TTL struct {
+	InProgress time.Duration `conf:"in_progress" doc:"a mark of a request that is being decided"`
+	Receipt    time.Duration `conf:"receipt" doc:"an answer: the window in which replays are cheap"`
+}
+
+// Ledger is the group commit.
+type Ledger struct {
+	Workers  int `conf:"workers" doc:"transactions side by side; the embedded database has one"`
+	MaxBatch int `conf:"max_batch" doc:"most requests in one transaction; 1: a transaction per order"`
+	MaxRows  int `conf:"max_rows" doc:"most order lines in one transaction; a larger single request gets one of its own"`
+	Queue    int `conf:"queue" doc:"requests waiting for one worker; beyond it 503 OVERLOADED"`
+}
+
+// Idempotency is what clients are held to.
+type Idempotency struct {
+	Required           bool `conf:"required" doc:"refuse orders without an Idempotency-Key"`
+	ReusedStatus       int  `conf:"reused_status" doc:"answer to a key that belongs to another content: 409, or 422 as the IETF draft has it"`
+	RememberRejections bool `conf:"remember_rejections" doc:"record business refusals and replay them; false: the key is free again"`
+}
+
+// Limits are per user and gateway.
+type Limits struct {
+	Rate  float64 `conf:"rate" doc:"new orders per second and user, on average; a replay costs a tenth; 0: no limit"`
+	Burst float64 `conf:"burst" doc:"new orders of a user at once"`
+}
+
+// The values of Users.ProvisionBalance that are not amounts.
+const (
+	ProvisionAuto = "auto"
+	ProvisionNone = "none"
+	// DemoBalance is what auto means with the embedded database.
+	DemoBalance = "1000.00"
+)
+
+// Users is what happens to users without an account.
+type Users struct {
+	ProvisionBalance string `conf:"provision_balance" doc:"open an account with this balance for a user who has none; none: refuse; auto: 1000.00 with the embedded database, none otherwise"`
+}
+
+// Retention is how long answers are kept; keys are kept as long as their orders.
+type Retention struct {
+	Responses time.Duration `conf:"responses" doc:"how long a replay has the first bytes; after it the answer is made from the order"`
+}
+
+// Log is the log on stderr.
+type Log struct {
+	Level  string `conf:"level" doc:"debug, info, warn or error"`
+	Format string `conf:"format" doc:"json, text, or auto: text on a terminal"`
+}
+
+// EmbeddedDatabase reports whether the database is the SQLite file.
+func (c *Config) EmbeddedDatabase() bool { return !c.MySQL.DSN.IsSet() }
+
+// EmbeddedRedis reports whether Redis runs within the process.
+func (c *Config) EmbeddedRedis() bool { return len(c.Redis.Addrs) == 0 }
+
+// Provision returns the balance that new users get, and whether they get an
+// account at all.
+func (c *Config) Provision() (balance string, ok bool) {
+	switch c.Users.ProvisionBalance {
+	case ProvisionNone:
+		return "", false
+	case ProvisionAuto:
+		return DemoBalance, c.EmbeddedDatabase()
+	default:
+		return c.Users.ProvisionBalance, true
+	}
+}

@@ -1,0 +1,54 @@
+package configs
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestDurationsAreReadAsTheyAreWritten(t *testing.T) {
+	t.Parallel()
+	for text, d := range map[string]time.Duration{
+		"0s": 0, "50ms": 50 * time.Millisecond, "1.5s": 1500 * time.Millisecond, "10s": 10 * time.Second,
+		"1m": time.Minute, "1m30s": 90 * time.Second, "1h": time.Hour, "1h0m5s": time.Hour + 5*time.Second,
+		"1d": day, "30d": 30 * day,
+	} {
+		got, err := ParseDuration(text)
+		require.NoError(t, err, text)
+		require.Equal(t, d, got)
+		require.Equal(t, text, formatDuration(d))
+	}
+	for _, text := range []string{"", "5", "1.5d", "-1d", "d", "106752d", "4294967295d", "1w", "1h30"} {
+		_, err := ParseDuration(text)
+		require.Error(t, err, text)
+	}
+}
+
+func TestSizesAreReadAsTheyAreWritten(t *testing.T) {
+	t.Parallel()
+	for text, n := range map[string]Size{"0": 0, "1000": 1000, "16KiB": 16 << 10, "1MiB": 1 << 20, "2GiB": 2 << 30} {
+		got, err := ParseSize(text)
+		require.NoError(t, err, text)
+		require.Equal(t, n, got)
+		require.Equal(t, text, n.String())
+	}
+	for _, text := range []string{"", "-1", "1.5MiB", "1MB", "KiB", "9223372036854775807KiB", "99999999999999999999"} {
+		_, err := ParseSize(text)
+		require.Error(t, err, text)
+	}
+}
+
+func FuzzParseDuration(f *testing.F) {
+	f.Add("30d")
+	f.Add("1h0m5s")
+	f.Fuzz(func(t *testing.T, s string) {
+		d, err := ParseDuration(s)
+		if err != nil {
+			return
+		}
+		again, err := ParseDuration(formatDuration(d))
+		require.NoError(t, err)
+		require.Equal(t, d, again)
+	})
+}

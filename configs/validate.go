@@ -1,0 +1,173 @@
+package configs
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+
+	"github.com/go-sql-driver/mysql"
+)
+
+// Limits that the settings may not pass.
+const (
+	maxBatch     = 64
+	maxBatchRows = 500
+	minSecret    = 32 // RFC 7518, section 3.2
+	minMACKey    = 16
+)
+
+var (
+	prefixPattern = regexp.MustCompile(`^[A-Za-z0-9._:-]{1,32}$`)
+	amountPattern = regexp.MustCompile(`^(0|[1-9][0-9]{0,11})(\.[0-9]{1,2})?$`)
+)
+
+// Validate reports everything that is wrong, as an [*InvalidError].
+func (c *Config) Validate() error {
+	if faults := c.faults(); len(faults) > 0 {
+		return &InvalidError{faults}
+	}
+	return nil
+}
+
+func (c *Config) faults() []string {
+	v := &validation{}
+	v.http(c)
+	v.auth(c)
+	v.database(c)
+	v.redis(c)
+	v.filter(c)
+	v.policy(c)
+	v.times(c)
+	return v.faults
+}
+
+// validation gathers faults.
+type validation struct{ faults []string }
+
+func (v *validation) check(ok bool, format string, args ...any) {
+	if !ok {
+		v.faults = append(v.faults, fmt.Sprintf(format, args...))
+	}
+}
+
+func (v *validation) within(name string, n, lowest, highest int) {
+	v.check(n >= lowest && n <= highest, "%s (%d) must be from %d to %d", name, n, lowest, highest)
+}
+
+func (v *validation) size(name string, n, lowest, highest Size) {
+	v.check(n >= lowest && n <= highest, "%s (%v) must be from %v to %v", name, n, lowest, highest)
+}
+
+// secret checks the length of a secret that may be absent.
+func (v *validation) secret(name string, s Secret, lowest int) {
+	v.check(!s.IsSet() || len(s.Reveal()) >= lowest, "%s must have at least %d bytes", name, lowest)
+}
+
+func (v *validation) oneOf(name, value string, allowed ...string) {
+	v.check(slices.Contains(allowed, value), "%s (%q) must be one of %q", name, value, allowed)
+}
+
+func (v *validation) http(c *Config) {
+	v.address("http.listen", c.HTTP.Listen)
+	v.address("admin.listen", c.Admin.Listen)
+	_, port, _ := net.SplitHostPort(c.HTTP.Listen)
+	v.check(c.HTTP.Listen != c.Admin.Listen || port == "0",
+		"http.listen and admin.listen (%s) must differ", c.HTTP.Listen)
+	v.size("http.max_order_body", c.HTTP.MaxOrderBody, 1<<10, 16<<20)
+	v.size("http.max_batch_body", c.HTTP.MaxBatchBody, 1<<10, 64<<20)
+	v.within("http.max_batch_rows", c.HTTP.MaxBatchRows, 1, maxBatchRows)
+	v.within("http.max_in_flight", c.HTTP.MaxInFlight, 0, 1_000_000)
+	base, err := url.Parse(c.HTTP.ProblemBase)
+	v.check(err == nil && base.IsAbs(), "http.problem_base (%q) must be the beginning of an absolute URI", c.HTTP.ProblemBase)
+}
+
+// address checks host:port without looking the host up.
+func (v *validation) address(name, address string) {
+	_, port, err := net.SplitHostPort(address)
+	if err == nil {
+		_, err = strconv.ParseUint(port, 10, 16)
+	}
+	v.check(err == nil, "%s (%q) must be host:port", name, address)
+}
+
+func (v *validation) auth(c *Config) {
+	a := &c.Auth
+	v.secret("auth.hs256_secret", a.HS256Secret, minSecret)
+	v.secret("auth.hs256_previous_secret", a.HS256PreviousSecret, minSecret)
+	v.check(a.JWKSURL == "" || !a.HS256Secret.IsSet() && !a.HS256PreviousSecret.IsSet(),
+		"auth.jwks_url and auth.hs256_secret are both set: keep one, so that a public key is never taken for a secret")
+	v.check(a.JWKSURL != "" || a.HS256Secret.IsSet() || c.EmbeddedDatabase(),
+		"auth.hs256_secret or auth.jwks_url is required with mysql.dsn")
+	if a.JWKSURL != "" {
+		u, err := url.Parse(a.JWKSURL)
+		v.check(err == nil && u.Host != "" && (u.Scheme == "https" || u.Scheme == "http" && isLoopback(u.Hostname())),
+			"auth.jwks_url must be an https address: whoever changes it on the way can sign tokens")
+	}
+	v.check(a.Audience != "", "auth.audience is required")
+	v.check(a.Issuer != "", "auth.issuer is required")
+	v.within("auth.token_cache", a.TokenCache, 1, 10_000_000)
+}
+
+func isLoopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+func (v *validation) database(c *Config) {
+	if c.EmbeddedDatabase() {
+		v.check(c.DataDir != "", "data_dir is required without mysql.dsn")
+	} else {
+		dsn, err := mysql.ParseDSN(c.MySQL.DSN.Reveal())
+		v.check(err == nil, "mysql.dsn must be user:password@tcp(host:3306)/name: %v", err)
+		v.check(err != nil || dsn.DBName != "", "mysql.dsn names no database")
+	}
+	v.within("mysql.read_conns", c.MySQL.ReadConns, 1, 10_000)
+	v.within("ledger.workers", c.Ledger.Workers, 1, 64)
+	v.within("ledger.max_batch", c.Ledger.MaxBatch, 1, maxBatch)
+	v.within("ledger.max_rows", c.Ledger.MaxRows, 1, 4096)
+	v.within("ledger.queue", c.Ledger.Queue, 1, 1_000_000)
+}
+
+func (v *validation) redis(c *Config) {
+	r := &c.Redis
+	for _, address := range r.Addrs {
+		v.address("redis.addrs", address)
+	}
+	v.check(r.MasterName == "" || !r.Cluster, "redis.master_name and redis.cluster are both set: addrs are Sentinels or nodes of a Cluster")
+	v.check(!c.EmbeddedRedis() || r.MasterName == "" && !r.Cluster, "redis.addrs is required with redis.master_name and redis.cluster")
+	v.check(len(r.Addrs) < 2 || r.MasterName != "" || r.Cluster,
+		"redis.addrs has %d addresses: set redis.master_name (Sentinel) or redis.cluster", len(r.Addrs))
+	v.check(r.MasterName != "" || r.SentinelUsername == "" && !r.SentinelPassword.IsSet(),
+		"redis.sentinel_username and redis.sentinel_password need redis.master_name")
+	v.check(!r.Cluster || r.DB == 0, "redis.db (%d) must be 0 with redis.cluster", r.DB)
+	v.within("redis.db", r.DB, 0, 1_000_000)
+	v.within("redis.pool_size", r.PoolSize, 0, 100_000)
+	v.within("breaker.failures", c.Breaker.Failures, 1, 1_000_000)
+}
+
+func (v *validation) filter(c *Config) {
+	k := &c.Cache
+	v.check(prefixPattern.MatchString(k.Prefix), "cache.prefix (%q) must match %s", k.Prefix, prefixPattern)
+	v.secret("cache.mac_key", k.MACKey, minMACKey)
+	v.check(c.EmbeddedRedis() || k.MACKey.IsSet(),
+		"cache.mac_key is required with redis.addrs: without it whoever can write to Redis can forge an answer")
+	v.size("cache.max_body", k.MaxBody, 1, 1<<20)
+	v.within("cache.local_entries", k.LocalEntries, 1, 100_000_000)
+	v.size("cache.local_bytes", k.LocalBytes, 1<<20, 1<<40)
+}
+
+func (v *validation) policy(c *Config) {
+	v.check(c.Idempotency.ReusedStatus == http.StatusConflict || c.Idempotency.ReusedStatus == http.StatusUnprocessableEntity,
+		"idempotency.reused_status (%d) must be 409 or 422", c.Idempotency.ReusedStatus)
+	v.check(c.Limits.Rate >= 0, "limits.rate (%g) must not be negative", c.Limits.Rate)
+	v.check(c.Limits.Rate == 0 || c.Limits.Burst >= 1, "limits.burst (%g) must be at least 1 with limits.rate", c.Limits.Burst)
+	p := c.Users.ProvisionBalance
+	v.check(p == ProvisionAuto || p == ProvisionNone || amountPattern.MatchString(p),
+		"users.provision_balance (%q) must be auto, none or an amount such as 1000.00", p)
+	v.oneOf("log.level", c.Log.Level, "debug", "info", "warn", "error")
+	v.oneOf("log.format", c.Log.Format, "auto", "json", "text")
+}

@@ -1,0 +1,99 @@
+package configs
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+const (
+	someSecret = "0123456789abcdef0123456789abcdef"
+	someDSN    = "oncegate:hunter2@tcp(db:3306)/oncegate"
+)
+
+func TestTheDefaultsAreValid(t *testing.T) {
+	t.Parallel()
+	c := Default()
+	require.NoError(t, c.Validate())
+}
+
+func TestEveryFaultNamesItsSettings(t *testing.T) {
+	t.Parallel()
+	for want, change := range map[string]func(*Config){
+		"redis.op_timeout (1s) must be shorter than mysql.lock_wait_timeout (1s)":     func(c *Config) { c.Redis.OpTimeout = time.Second },
+		"mysql.lock_wait_timeout (2s) must be shorter than mysql.read_timeout (2s)":   func(c *Config) { c.MySQL.LockWaitTimeout, c.MySQL.ReadTimeout = 2*time.Second, 2*time.Second },
+		"mysql.read_timeout (6s) must be shorter than request_budget (6s)":            func(c *Config) { c.MySQL.ReadTimeout = 6 * time.Second },
+		"request_budget (6s) must be shorter than ttl.in_progress (5s)":               func(c *Config) { c.TTL.InProgress = 5 * time.Second },
+		"ttl.in_progress (18s) must be shorter than http.write_timeout (18s)":         func(c *Config) { c.TTL.InProgress = 18 * time.Second },
+		"http.write_timeout (20s) must be shorter than mysql.wait_timeout (20s)":      func(c *Config) { c.HTTP.WriteTimeout = 20 * time.Second },
+		"mysql.wait_timeout (30s) must be shorter than shutdown_grace (25s)":          func(c *Config) { c.MySQL.WaitTimeout = 30 * time.Second },
+		"max_wait + request_budget (18s) must be shorter than http.write_timeout":     func(c *Config) { c.MaxWait = 12 * time.Second },
+		"http.read_timeout + request_budget (21s) must be shorter than http.write_t":  func(c *Config) { c.HTTP.ReadTimeout = 15 * time.Second },
+		"http.drain_delay + http.write_timeout (25s) must be shorter than shutdown_g": func(c *Config) { c.HTTP.DrainDelay = 7 * time.Second },
+		"in_progress_grace (10s) must be shorter than ttl.in_progress (10s)":          func(c *Config) { c.InProgressGrace = 10 * time.Second },
+		"ttl.in_progress (10s) must be shorter than ttl.receipt (10s)":                func(c *Config) { c.TTL.Receipt = 10 * time.Second },
+		"ttl.in_progress (500ms) must be from 1s to 1h":                               func(c *Config) { c.TTL.InProgress = 500 * time.Millisecond },
+		"mysql.lock_wait_timeout (1.5s) must be whole seconds":                        func(c *Config) { c.MySQL.LockWaitTimeout = 1500 * time.Millisecond },
+		"mysql.lock_wait_timeout (3s) must be from 1s to 2s":                          func(c *Config) { c.MySQL.LockWaitTimeout = 3 * time.Second },
+		"cache.mac_key is required with redis.addrs":                                  func(c *Config) { c.Redis.Addrs = []string{"r:6379"} },
+		"cache.mac_key must have at least 16 bytes":                                   func(c *Config) { c.Cache.MACKey = NewSecret("short") },
+		"auth.hs256_secret or auth.jwks_url is required with mysql.dsn":               func(c *Config) { c.MySQL.DSN = NewSecret(someDSN) },
+		"auth.hs256_secret must have at least 32 bytes":                               func(c *Config) { c.Auth.HS256Secret = NewSecret("short") },
+		"auth.jwks_url and auth.hs256_secret are both set":                            func(c *Config) { c.Auth.HS256Secret, c.Auth.JWKSURL = NewSecret(someSecret), "https://a/b" },
+		"auth.jwks_url must be an https address":                                      func(c *Config) { c.Auth.JWKSURL = "http://login.example.com/keys" },
+		"mysql.dsn must be user:password@tcp(host:3306)/name":                         func(c *Config) { c.MySQL.DSN = NewSecret("hunter2") },
+		"mysql.dsn names no database":                                                 func(c *Config) { c.MySQL.DSN = NewSecret("u:hunter2@tcp(db:3306)/") },
+		"data_dir is required without mysql.dsn":                                      func(c *Config) { c.DataDir = "" },
+		"redis.addrs has 2 addresses":                                                 func(c *Config) { c.Redis.Addrs = []string{"a:1", "b:1"} },
+		"redis.master_name and redis.cluster are both set":                            func(c *Config) { c.Redis.MasterName, c.Redis.Cluster = "m", true },
+		"redis.addrs is required with":                                                func(c *Config) { c.Redis.Cluster = true },
+		"redis.db (1) must be 0 with redis.cluster":                                   func(c *Config) { c.Redis.DB, c.Redis.Cluster = 1, true },
+		`redis.addrs ("redis") must be host:port`:                                     func(c *Config) { c.Redis.Addrs = []string{"redis"} },
+		`http.listen (":99999") must be host:port`:                                    func(c *Config) { c.HTTP.Listen = ":99999" },
+		"http.listen and admin.listen (127.0.0.1:9090) must differ":                   func(c *Config) { c.HTTP.Listen = c.Admin.Listen },
+		"http.problem_base":         func(c *Config) { c.HTTP.ProblemBase = "problems/" },
+		"ledger.max_batch (65)":     func(c *Config) { c.Ledger.MaxBatch = 65 },
+		"ledger.max_batch (0)":      func(c *Config) { c.Ledger.MaxBatch = 0 },
+		"idempotency.reused_status": func(c *Config) { c.Idempotency.ReusedStatus = 400 },
+		"limits.rate (-1)":          func(c *Config) { c.Limits.Rate = -1 },
+		"limits.burst (0.5)":        func(c *Config) { c.Limits.Rate, c.Limits.Burst = 1, 0.5 },
+		"users.provision_balance":   func(c *Config) { c.Users.ProvisionBalance = "10.001" },
+		`log.level ("trace")`:       func(c *Config) { c.Log.Level = "trace" },
+		`cache.prefix ("a{b}")`:     func(c *Config) { c.Cache.Prefix = "a{b}" },
+	} {
+		c := Default()
+		change(&c)
+		err := c.Validate()
+		require.ErrorContains(t, err, want)
+		require.NotContains(t, err.Error(), "hunter2", "a secret must not be in a message")
+	}
+}
+
+func TestAllFaultsAreReportedAtOnce(t *testing.T) {
+	t.Parallel()
+	path := write(t, "http: {listen: 8080}\nnonsense: 1\nledger: {max_batch: 0}\nlog: {level: loud}\n")
+	require.Len(t, faults(t, Sources{File: path}), 4)
+}
+
+func TestUsersAreProvisionedByDefaultInTheEmbeddedDatabaseOnly(t *testing.T) {
+	t.Parallel()
+	c := Default()
+	balance, ok := c.Provision()
+	require.True(t, ok)
+	require.Equal(t, "1000.00", balance)
+
+	c.MySQL.DSN = NewSecret(someDSN)
+	_, ok = c.Provision()
+	require.False(t, ok)
+
+	c.Users.ProvisionBalance = "5"
+	balance, ok = c.Provision()
+	require.True(t, ok)
+	require.Equal(t, "5", balance)
+
+	c = Default()
+	c.Users.ProvisionBalance = ProvisionNone
+	_, ok = c.Provision()
+	require.False(t, ok)
+}

@@ -1,0 +1,130 @@
+package gateway
+
+import (
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"runtime/debug"
+	"slices"
+	"strings"
+)
+
+// loopbackOperator stands for an operator who needed no token.
+const loopbackOperator = "loopback"
+
+// handle wraps a route of the admin listener with its guards and its log line.
+func (a *Admin) handle(route string, open bool, serve http.HandlerFunc) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		started := a.o.Now()
+		id := requestID(r)
+		w.Header().Set("X-Request-Id", id)
+		rec := &recorder{ResponseWriter: w, status: http.StatusOK}
+		who := ""
+		defer func() {
+			v := recover()
+			cause := ""
+			if v != nil {
+				cause = fmt.Sprintf("panic: %v\n%s", v, debug.Stack())
+				if !rec.written {
+					a.problem(rec, newProblem(CodeInternal))
+					v = nil
+				}
+			}
+			level := slog.LevelDebug
+			switch {
+			case rec.status >= http.StatusInternalServerError:
+				level = slog.LevelError
+			case r.Method != http.MethodGet, rec.status >= http.StatusBadRequest:
+				level = slog.LevelInfo
+			}
+			a.o.Logger.Log(r.Context(), level, "admin request", "request_id", id, "method", r.Method, "route", route,
+				"status", rec.status, "took", a.o.Now().Sub(started), "operator", who, "cause", cause)
+			if v != nil {
+				panic(http.ErrAbortHandler) // cuts the connection: half an answer must not pass for a whole one
+			}
+		}()
+		p := a.sameSite(r)
+		if p == nil {
+			who, p = a.operator(r, open)
+		}
+		if p != nil {
+			a.problem(rec, p)
+			return
+		}
+		serve(rec, r)
+	})
+}
+
+// sameSite refuses what a browser sends for a page of somebody else: by a name
+// that was rebound to this address, or across origins.
+func (a *Admin) sameSite(r *http.Request) *problem {
+	host := r.Host
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		host = h
+	}
+	host = strings.ToLower(strings.Trim(host, "[]"))
+	_, err := netip.ParseAddr(host)
+	if err != nil && host != "localhost" && !slices.Contains(a.o.AllowedHosts, host) {
+		return newProblem(CodeForbidden).withDetail("This listener does not go by that host name.")
+	}
+	if origin := r.Header.Get("Origin"); origin != "" {
+		if u, err := url.Parse(origin); err != nil || u.Host != r.Host {
+			return newProblem(CodeForbidden).withDetail("Requests of other origins are refused.")
+		}
+	}
+	return nil
+}
+
+// operator tells who asks, or why that is not enough. A token that is there
+// counts, also on loopback.
+func (a *Admin) operator(r *http.Request, open bool) (string, *problem) {
+	if _, given := r.Header["Authorization"]; given && a.o.Auth != nil {
+		who, p, _ := authorize(a.o.Auth, r, ScopeAdmin)
+		return who.UserID, p
+	}
+	local := fromThisMachine(r)
+	switch {
+	case local && (a.o.AllowLoopback || open):
+		return loopbackOperator, nil
+	case open && a.o.OpenMetrics:
+		return "", nil
+	}
+	return "", unauthenticated(challengeNone)
+}
+
+// fromThisMachine reports whether the request was made here. What a proxy of
+// this machine passes on was not.
+func fromThisMachine(r *http.Request) bool {
+	for _, h := range []string{"Forwarded", "X-Forwarded-For", "X-Real-Ip", "Via"} {
+		if _, proxied := r.Header[h]; proxied {
+			return false
+		}
+	}
+	peer, err := netip.ParseAddrPort(r.RemoteAddr)
+	return err == nil && peer.Addr().Unmap().IsLoopback()
+}
+
+// recorder remembers the status of an answer.
+type recorder struct {
+	http.ResponseWriter
+	status  int
+	written bool
+}
+
+func (r *recorder) WriteHeader(status int) {
+	if !r.written {
+		r.status, r.written = status, true
+	}
+	r.ResponseWriter.WriteHeader(status)
+}
+
+func (r *recorder) Write(b []byte) (int, error) {
+	r.written = true
+	return r.ResponseWriter.Write(b)
+}
+
+// Unwrap lets [http.ResponseController] find the connection, for profiles.
+func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }

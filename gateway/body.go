@@ -1,0 +1,112 @@
+package gateway
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"strings"
+	"sync"
+
+	"github.com/oncegate/oncegate/order"
+)
+
+const (
+	firstBuffer = 4 << 10
+	// keptBuffer bounds what waits in the pool for the next request.
+	keptBuffer = 64 << 10
+)
+
+// bodies reads request bodies whole, through buffers that are used again. The
+// zero value is ready.
+type bodies struct{ pool sync.Pool }
+
+// read returns the body. Nothing may be claimed for a request before it did: a
+// body that ends early can happen to be complete JSON.
+func (b *bodies) read(r *http.Request, limit int) (string, *problem, error) {
+	if r.ContentLength > int64(limit) {
+		return "", newProblem(CodeBodyTooLarge), nil
+	}
+	p, _ := b.pool.Get().(*[]byte)
+	if p == nil {
+		buf := make([]byte, 0, firstBuffer)
+		p = &buf
+	}
+	buf, err := readUpTo(r.Body, (*p)[:0], limit)
+	body := string(buf)
+	if cap(buf) <= keptBuffer {
+		*p = buf
+		b.pool.Put(p)
+	}
+	switch {
+	case errors.Is(err, errTooLarge):
+		return "", newProblem(CodeBodyTooLarge), nil
+	case err != nil:
+		p := newProblem(CodeInvalidRequest)
+		p.faults = []order.FieldFault{{Reason: "did not arrive whole"}}
+		return "", p, fmt.Errorf("read the body: %w", err)
+	}
+	return body, nil, nil
+}
+
+var errTooLarge = errors.New("the body is larger than its limit")
+
+// readUpTo appends what it reads to buf, to the end or to one byte more than
+// the limit.
+func readUpTo(r io.Reader, buf []byte, limit int) ([]byte, error) {
+	for {
+		if len(buf) == cap(buf) {
+			buf = append(buf, 0)[:len(buf)]
+		}
+		n, err := r.Read(buf[len(buf):cap(buf)])
+		buf = buf[:len(buf)+n]
+		switch {
+		case len(buf) > limit:
+			return buf[:0], errTooLarge
+		case errors.Is(err, io.EOF):
+			return buf, nil
+		case err != nil:
+			return buf[:0], err
+		}
+	}
+}
+
+// jsonBody reports whether a request's body is declared as JSON in UTF-8 and
+// not compressed. A compressed body would be an unbounded one.
+func jsonBody(h http.Header) bool {
+	for _, encoding := range h["Content-Encoding"] {
+		if !strings.EqualFold(strings.TrimSpace(encoding), "identity") {
+			return false
+		}
+	}
+	types := h["Content-Type"]
+	if len(types) != 1 {
+		return false
+	}
+	if types[0] == jsonType {
+		return true
+	}
+	media, params, err := mime.ParseMediaType(types[0])
+	charset, given := params["charset"]
+	return err == nil && media == jsonType && (!given || strings.EqualFold(charset, "utf-8"))
+}
+
+// idempotencyKey reads the key of a request. Two header lines are refused, for
+// nobody can say which of them was meant.
+func idempotencyKey(h http.Header, required bool) (order.Key, *problem) {
+	values := h["Idempotency-Key"]
+	switch {
+	case len(values) == 0 && required:
+		return "", newProblem(CodeKeyRequired)
+	case len(values) == 0:
+		return "", nil
+	case len(values) > 1:
+		return "", newProblem(CodeKeyInvalid)
+	}
+	key, err := order.ParseKey(values[0])
+	if err != nil {
+		return "", newProblem(CodeKeyInvalid)
+	}
+	return key, nil
+}

@@ -1,0 +1,175 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"runtime/debug"
+	"strconv"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/oncegate/oncegate/order"
+)
+
+const noStore = "no-store"
+
+// statusClientGone is only ever logged and counted: nobody is there to read it.
+const statusClientGone = 499
+
+// endpoint is one route of the public listener.
+type endpoint struct {
+	name  string // for logs and metrics
+	scope string // what a token must have; empty: open to all
+	quiet bool   // probes and the like, logged at debug level
+	serve func(*exchange)
+}
+
+// exchange is one request and its answer.
+type exchange struct {
+	s      *Server
+	w      gin.ResponseWriter
+	r      *http.Request
+	params gin.Params
+	t      Tuning
+	id     string
+	who    Identity
+
+	// What is known of the outcome, for the log.
+	code   Code
+	cause  error
+	answer order.Answer
+	key    order.Key
+	digest order.Digest
+
+	values [8]string // of the answer's header, so that each need not be a slice of its own
+	used   int
+}
+
+// set sets a header field of the answer. The name is in its canonical form.
+func (x *exchange) set(name, value string) {
+	if x.used == len(x.values) {
+		x.w.Header().Set(name, value)
+		return
+	}
+	x.values[x.used] = value
+	x.w.Header()[name] = x.values[x.used : x.used+1 : x.used+1]
+	x.used++
+}
+
+// handle wraps an endpoint with what all have in common. It is one function
+// and not a chain of middleware, so that the order of the steps can be read.
+func (s *Server) handle(ep endpoint) gin.HandlerFunc {
+	m := s.o.Metrics.route(ep.name)
+	return func(c *gin.Context) {
+		started := s.o.Now()
+		x := &exchange{s: s, w: c.Writer, r: c.Request, params: c.Params, t: s.o.Tuning()}
+		x.id = requestID(x.r)
+		x.set("X-Request-Id", x.id)
+		defer x.end(&ep, m, started)
+		if ep.scope == "" || x.admitted(ep.scope) {
+			ep.serve(x)
+		}
+	}
+}
+
+// admitted takes a place among the requests in flight and finds out who asks.
+// The place is given back by end.
+func (x *exchange) admitted(scope string) bool {
+	n := x.s.inFlight.Add(1)
+	x.s.o.Metrics.inFlight.Inc()
+	if x.t.MaxInFlight > 0 && n > int64(x.t.MaxInFlight) {
+		x.problem(newProblem(CodeOverloaded), nil)
+		return false
+	}
+	who, p, err := authorize(x.s.o.Auth, x.r, scope)
+	x.who = who
+	if p != nil {
+		x.problem(p, err)
+		return false
+	}
+	return true
+}
+
+// end recovers from a panic, counts and logs, whatever happened.
+func (x *exchange) end(ep *endpoint, m *routeMetrics, started time.Time) {
+	if ep.scope != "" {
+		x.s.inFlight.Add(-1)
+		x.s.o.Metrics.inFlight.Dec()
+	}
+	status, abort := x.recovered(recover())
+	took := x.s.o.Now().Sub(started)
+	m.observe(status, took)
+	x.log(ep, status, took)
+	if abort {
+		panic(http.ErrAbortHandler) // cuts the connection: half an answer must not pass for a whole one
+	}
+}
+
+// recovered turns what a handler panicked with into an answer, if that is still
+// possible.
+func (x *exchange) recovered(v any) (status int, abort bool) {
+	switch {
+	case v == nil:
+		return x.w.Status(), false
+	case v == http.ErrAbortHandler: //nolint:errorlint // net/http compares it the same way
+		return statusClientGone, true
+	}
+	cause := fmt.Errorf("panic: %v\n%s", v, debug.Stack())
+	if x.w.Written() {
+		x.code, x.cause = CodeInternal, cause
+		return http.StatusInternalServerError, true
+	}
+	again := true
+	p := newProblem(CodeInternal)
+	p.retryable = &again // the outcome is unknown, and asking again settles it
+	x.write(p, cause)
+	return p.status, false
+}
+
+// problem answers with a problem. The cause is for the log. When the client has
+// gone, nothing is written: a proxy that still listens must not take it for the
+// truth.
+func (x *exchange) problem(p *problem, cause error) {
+	if errors.Is(cause, context.Canceled) && x.r.Context().Err() != nil {
+		x.cause = cause
+		panic(http.ErrAbortHandler)
+	}
+	x.write(p, cause)
+}
+
+func (x *exchange) write(p *problem, cause error) {
+	x.code, x.cause = p.code, cause
+	x.s.o.Metrics.problem(p.code)
+	x.s.o.Renderer.writeProblem(x.w, p, x.id)
+}
+
+// fail answers with the problem that an error stands for.
+func (x *exchange) fail(err error) { x.problem(problemOf(err), err) }
+
+// body answers with a document that is made for this request.
+func (x *exchange) body(status int, contentType string, body []byte) {
+	x.set("Content-Type", contentType)
+	x.set("Content-Length", strconv.Itoa(len(body)))
+	x.w.WriteHeader(status)
+	_, _ = x.w.Write(body) // the client is gone if it fails, and there is nobody to tell
+}
+
+// private answers with what only this caller may see, and only now.
+func (x *exchange) private(body []byte) {
+	x.set("Cache-Control", noStore)
+	x.body(http.StatusOK, jsonType, body)
+}
+
+// charged takes what a read costs from the caller's rate.
+func (x *exchange) charged(cost float64) bool {
+	wait, ok := x.s.rates.take(x.who.UserID, cost, &x.t)
+	if !ok {
+		p := newProblem(CodeRateLimited)
+		p.retryAfter = wait
+		x.problem(p, nil)
+	}
+	return ok
+}

@@ -1,0 +1,141 @@
+package gateway
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/oncegate/oncegate/order"
+)
+
+// Metrics counts what [order.Intake] decides and what the listener answers. No
+// label ever holds a user, a key or any other text of a caller. All children
+// are made at the start: on the hot path nothing is looked up by name.
+type Metrics struct {
+	decided   [order.InProgress + 1][order.LayerProcess + 1]prometheus.Observer
+	undecided map[order.Outcome]prometheus.Counter
+	retryAge  prometheus.Observer
+	anomalies map[order.Anomaly]prometheus.Counter
+	problems  map[Code]prometheus.Counter
+	http      *prometheus.HistogramVec
+	inFlight  prometheus.Gauge
+}
+
+var _ order.Observer = (*Metrics)(nil)
+
+// latencyBuckets begin where a replay from this process ends, in seconds.
+func latencyBuckets() []float64 {
+	return []float64{.00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}
+}
+
+// ageBuckets reach from a double click to a week, in seconds.
+func ageBuckets() []float64 {
+	return []float64{.05, .25, 1, 5, 30, 120, 600, 3600, 6 * 3600, 24 * 3600, 3 * 24 * 3600, 7 * 24 * 3600}
+}
+
+// NewMetrics makes the metrics and registers them.
+func NewMetrics(reg prometheus.Registerer) (*Metrics, error) {
+	decisions := prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: "oncegate_decision_duration_seconds", Buckets: latencyBuckets(),
+		Help: "Time to decide a command, by the kind of the answer and the layer that gave it.",
+	}, []string{"kind", "layer"})
+	undecided := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "oncegate_undecided_total",
+		Help: "Commands that ended without an answer, by what is known of the order.",
+	}, []string{"outcome"})
+	retryAge := prometheus.NewHistogram(prometheus.HistogramOpts{
+		Name: "oncegate_retry_age_seconds", Buckets: ageBuckets(),
+		Help: "Time from the first attempt with a key to a retry with it.",
+	})
+	anomalies := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "oncegate_anomalies_total",
+		Help: "Safe events that an operator should know of.",
+	}, []string{"anomaly"})
+	problems := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "oncegate_http_problems_total",
+		Help: "Problem documents by code, without the refusals that the ledger decides: those are decisions.",
+	}, []string{"code"})
+	m := &Metrics{
+		undecided: map[order.Outcome]prometheus.Counter{},
+		retryAge:  retryAge,
+		anomalies: map[order.Anomaly]prometheus.Counter{},
+		problems:  map[Code]prometheus.Counter{},
+		http: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "oncegate_http_request_duration_seconds", Buckets: latencyBuckets(),
+			Help: "Time from the first line of a request to the end of its answer.",
+		}, []string{"route", "class"}),
+		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "oncegate_http_in_flight_requests",
+			Help: "API requests that are being answered.",
+		}),
+	}
+	for _, c := range []prometheus.Collector{decisions, undecided, retryAge, anomalies, problems, m.http, m.inFlight} {
+		if err := reg.Register(c); err != nil {
+			return nil, fmt.Errorf("register the gateway's metrics: %w", err)
+		}
+	}
+	for kind := range m.decided {
+		for layer := range m.decided[kind] {
+			m.decided[kind][layer] = decisions.WithLabelValues(order.Kind(kind).String(), order.Layer(layer).String()) //nolint:gosec // G115: the indices of a small array
+		}
+	}
+	for _, o := range []order.Outcome{order.OutcomeNotCommitted, order.OutcomeUnknown, order.OutcomeRejected} {
+		m.undecided[o] = undecided.WithLabelValues(string(o))
+	}
+	for _, a := range []order.Anomaly{order.FilterMissed, order.ReceiptLost, order.StaleMark} {
+		m.anomalies[a] = anomalies.WithLabelValues(string(a))
+	}
+	for _, c := range Codes() {
+		if c != CodeInsufficientBalance && c != CodeOutOfStock && c != CodeOrderExists {
+			m.problems[c] = problems.WithLabelValues(string(c))
+		}
+	}
+	return m, nil
+}
+
+// Decided implements [order.Observer].
+func (m *Metrics) Decided(a order.Answer, err error, took time.Duration) {
+	if err != nil {
+		if c := m.undecided[order.OutcomeOf(err)]; c != nil {
+			c.Inc()
+		}
+		return
+	}
+	if int(a.Kind) < len(m.decided) && int(a.Layer) < len(m.decided[a.Kind]) {
+		m.decided[a.Kind][a.Layer].Observe(took.Seconds())
+	}
+	if a.Kind == order.Replayed || a.Kind == order.InProgress {
+		m.retryAge.Observe(a.Age.Seconds())
+	}
+}
+
+// Noticed implements [order.Observer].
+func (m *Metrics) Noticed(a order.Anomaly) {
+	if c := m.anomalies[a]; c != nil {
+		c.Inc()
+	}
+}
+
+func (m *Metrics) problem(c Code) {
+	if counter := m.problems[c]; counter != nil {
+		counter.Inc()
+	}
+}
+
+// routeMetrics are the children of one route, by the first digit of the status.
+type routeMetrics [6]prometheus.Observer
+
+func (m *Metrics) route(name string) *routeMetrics {
+	var r routeMetrics
+	for i := 1; i < len(r); i++ {
+		r[i] = m.http.WithLabelValues(name, string(rune('0'+i))+"xx")
+	}
+	return &r
+}
+
+func (r *routeMetrics) observe(status int, took time.Duration) {
+	if i := status / 100; i > 0 && i < len(r) {
+		r[i].Observe(took.Seconds())
+	}
+}

@@ -1,0 +1,99 @@
+package gateway
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/oncegate/oncegate/order"
+)
+
+func (s *Server) createOrder(x *exchange) {
+	x.submit(order.CreateOrder, x.t.MaxOrderBody, decodeOrder)
+}
+
+func (s *Server) createBatch(x *exchange) {
+	rows := min(x.t.MaxRows, order.MaxLines)
+	x.submit(order.CreateBatch, x.t.MaxBatchBody, func(body string) draft { return decodeBatch(body, rows) })
+}
+
+// submit takes a request through all that can refuse it before anything is
+// claimed for it, and then has it decided.
+func (x *exchange) submit(op order.Operation, limit int, decode func(string) draft) {
+	if !jsonBody(x.r.Header) {
+		x.problem(newProblem(CodeUnsupportedMediaType), nil)
+		return
+	}
+	key, p := idempotencyKey(x.r.Header, x.t.KeyRequired)
+	if p != nil {
+		x.problem(p, nil)
+		return
+	}
+	x.key = key
+	body, p, err := x.s.bodies.read(x.r, limit)
+	if p != nil {
+		x.problem(p, err)
+		return
+	}
+	c, err := decode(body).command(op, x.who.UserID, key)
+	if err != nil {
+		// The faults are the caller's to read; paths can hold its own words.
+		x.problem(problemOf(err), nil)
+		return
+	}
+	x.digest = c.Digest
+	cost := float64(len(c.Lines))
+	if !x.charged(cost) {
+		return
+	}
+	wait := preferredWait(x.r.Header, x.t.MaxWait)
+	a, err := x.s.o.Submitter.Submit(x.r.Context(), c, wait)
+	if err != nil || a.Kind == order.Replayed || a.Kind == order.InProgress {
+		x.s.rates.giveBack(x.who.UserID, cost, &x.t)
+	}
+	if wait > 0 {
+		x.set("Preference-Applied", "wait="+strconv.Itoa(int(wait/time.Second)))
+	}
+	if err != nil {
+		p := problemOf(err)
+		if p.retryAfter > 0 || p.outcome == order.OutcomeUnknown {
+			p.statusURL = statusURL(key)
+		}
+		x.problem(p, err)
+		return
+	}
+	x.answer = a
+	x.show()
+}
+
+// show writes what was decided.
+func (x *exchange) show() {
+	a := &x.answer
+	switch a.Kind {
+	case order.Created:
+		x.receipt(&a.Receipt.Response)
+	case order.Replayed:
+		x.set("Idempotent-Replayed", "true")
+		x.set("Cache-Control", noStore)
+		x.receipt(&a.Receipt.Response)
+	case order.Rejected:
+		x.set("Cache-Control", noStore)
+		x.receipt(&a.Receipt.Response)
+	case order.Reused:
+		p := newProblem(CodeKeyReused)
+		p.status = reusedStatus(&x.t)
+		x.problem(p, nil)
+	case order.InProgress:
+		p := newProblem(CodeInProgress)
+		p.retryAfter = max(a.RetryAfter, time.Millisecond)
+		p.statusURL = statusURL(x.key)
+		x.problem(p, nil)
+	}
+}
+
+// receipt writes the bytes that a committed transaction wrote, and no others.
+func (x *exchange) receipt(r *order.Response) {
+	if r.Location != "" {
+		x.set("Location", r.Location)
+	}
+	x.body(r.Status, r.ContentType, r.Body)
+}

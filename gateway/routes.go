@@ -1,0 +1,47 @@
+package gateway
+
+import "github.com/gin-gonic/gin"
+
+// routes builds the engine.
+//
+// Gin's mode is a setting of the whole process. Release mode is set because any
+// other prints to standard output while routes are added.
+func (s *Server) routes() (*gin.Engine, error) {
+	gin.SetMode(gin.ReleaseMode)
+	e := gin.New()
+	e.HandleMethodNotAllowed = true
+	e.RedirectTrailingSlash = false
+	// A key may hold any visible character: routes are matched on the path as it
+	// was sent, and handlers unescape their own part (Gin would read + as a blank).
+	e.UseEscapedPath = true
+	e.UnescapePathValues = false
+	if err := e.SetTrustedProxies(nil); err != nil {
+		return nil, err
+	}
+
+	post := func(path string, serve func(*exchange)) {
+		e.POST(path, s.handle(endpoint{name: path, scope: ScopeOrders, serve: serve}))
+	}
+	get := func(path, scope string, quiet bool, serve func(*exchange)) {
+		h := s.handle(endpoint{name: path, scope: scope, quiet: quiet, serve: serve})
+		e.GET(path, h)
+		e.HEAD(path, h)
+	}
+	post("/api/orders", s.createOrder)
+	post("/order/create_user_order", s.createOrder)
+	post("/api/order-batches", s.createBatch)
+	get("/api/orders", ScopeOrders, false, s.listOrders)
+	get("/api/orders/:id", ScopeOrders, false, s.getOrder)
+	get("/api/requests/:key", ScopeOrders, false, s.requestStatus)
+	get("/api/policy", "", true, s.policy)
+	get("/livez", "", true, s.livez)
+	get("/readyz", "", true, s.readyz)
+	get("/openapi.yaml", "", true, s.openAPI)
+	e.NoRoute(s.handle(endpoint{name: "none", serve: func(x *exchange) {
+		x.problem(newProblem(CodeNotFound), nil)
+	}}))
+	e.NoMethod(s.handle(endpoint{name: "none", serve: func(x *exchange) {
+		x.problem(newProblem(CodeMethodNotAllowed), nil)
+	}}))
+	return e, nil
+}

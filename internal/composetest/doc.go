@@ -1,0 +1,4 @@
+// Package composetest holds the tests of docker-compose.yml and the Dockerfile:
+// that the file is valid, starts things in the right order, keeps its secrets
+// out of sight, and configures the gateway with settings that it has.
+package composetest

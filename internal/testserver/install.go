@@ -1,0 +1,140 @@
+//go:build unix
+
+package testserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// install installs the engine where that can be done without asking anybody:
+// on Debian, as root.
+func install(ctx context.Context, e engine) (installation, error) {
+	if os.Geteuid() != 0 {
+		return installation{}, errors.New("not root, so nothing is installed")
+	}
+	if _, err := os.Stat("/etc/debian_version"); err != nil {
+		return installation{}, errors.New("not Debian, so nothing is installed")
+	}
+	cache, err := cacheDir()
+	if err != nil {
+		return installation{}, err
+	}
+	unlock, err := lockFile(ctx, filepath.Join(cache, "install.lock"))
+	if err != nil {
+		return installation{}, err
+	}
+	defer unlock()
+	// Whoever held the lock may have installed it.
+	if found, ok := findInstalled(ctx, e); ok {
+		return found, nil
+	}
+	if e.chroot != "" {
+		err = bootstrap(ctx, e)
+	} else {
+		err = aptInstall(ctx, e.packages...)
+	}
+	if err != nil {
+		return installation{}, fmt.Errorf("install: %w", err)
+	}
+	found, ok := findInstalled(ctx, e)
+	if !ok {
+		return installation{}, fmt.Errorf("installed, but there is still no %s %s or newer", e.name, e.oldest)
+	}
+	return found, nil
+}
+
+// aptInstall installs Debian packages. It never removes one (a MySQL that is
+// already there excludes MariaDB) and never starts a service.
+func aptInstall(ctx context.Context, packages ...string) error {
+	allow, err := forbidServices("/usr/sbin/policy-rc.d")
+	if err != nil {
+		return err
+	}
+	if err := run(apt(ctx, "update")); err != nil {
+		return errors.Join(err, allow())
+	}
+	args := append([]string{"install", "-y", "--no-install-recommends", "--no-remove"}, packages...)
+	return errors.Join(run(apt(ctx, args...)), allow())
+}
+
+func apt(ctx context.Context, args ...string) *exec.Cmd {
+	// Another apt on the machine holds dpkg's lock for a while; wait for it.
+	cmd := exec.CommandContext(ctx, "apt-get", append([]string{"-q", "-o", "DPkg::Lock::Timeout=120"}, args...)...)
+	cmd.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
+	return cmd
+}
+
+// forbidServices keeps packages from starting services while they are
+// installed, unless the machine has a policy of its own.
+func forbidServices(policy string) (allow func() error, err error) {
+	file, err := os.OpenFile(policy, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o755) //nolint:gosec // a program that dpkg runs
+	if errors.Is(err, os.ErrExist) {
+		return func() error { return nil }, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("policy against starting services: %w", err)
+	}
+	_, writeErr := file.WriteString("#!/bin/sh\nexit 101\n")
+	if err := errors.Join(writeErr, file.Close()); err != nil {
+		return nil, errors.Join(fmt.Errorf("policy against starting services: %w", err), os.Remove(policy))
+	}
+	return func() error { return os.Remove(policy) }, nil
+}
+
+// bootstrap makes a small Debian with the engine in a directory of the cache.
+// It is made elsewhere and renamed when complete, so that an interrupted one
+// is never taken for it.
+func bootstrap(ctx context.Context, e engine) error {
+	dir, err := chrootDir(e)
+	if err != nil {
+		return err
+	}
+	if _, err := exec.LookPath("debootstrap"); err != nil {
+		if err := aptInstall(ctx, "debootstrap", "debian-archive-keyring"); err != nil {
+			return err
+		}
+	}
+	abandoned, err := filepath.Glob(dir + ".making-*")
+	if err != nil {
+		return fmt.Errorf("look for abandoned installations: %w", err)
+	}
+	for _, old := range append(abandoned, dir) { // dir: there, but of no use
+		if err := removeTree(old); err != nil {
+			return err
+		}
+	}
+	making, err := os.MkdirTemp(filepath.Dir(dir), filepath.Base(dir)+".making-")
+	if err != nil {
+		return fmt.Errorf("bootstrap: %w", err)
+	}
+	if err := os.Chmod(making, 0o755); err != nil { //nolint:gosec // the root of a file system
+		return fmt.Errorf("bootstrap: %w", err)
+	}
+	cmd := exec.CommandContext(ctx, "debootstrap", "--variant=minbase", "--include="+e.chroot, "sid", making)
+	cmd.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
+	if err := run(cmd); err != nil {
+		return errors.Join(err, removeTree(making))
+	}
+	if err := unmountBelow(making); err != nil {
+		return err
+	}
+	// What was downloaded is not needed again.
+	if err := removeTree(filepath.Join(making, "var/cache/apt/archives")); err != nil {
+		return err
+	}
+	if err := os.Rename(making, dir); err != nil {
+		return fmt.Errorf("bootstrap: %w", err)
+	}
+	return nil
+}
+
+// isInside says whether path is dir or below it.
+func isInside(path, dir string) bool {
+	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
+}

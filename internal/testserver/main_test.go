@@ -1,0 +1,15 @@
+//go:build unix
+
+package testserver_test
+
+import (
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/oncegate/oncegate/internal/testserver"
+)
+
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(testserver.Stopping(m))
+}

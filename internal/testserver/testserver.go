@@ -1,0 +1,81 @@
+//go:build unix
+
+package testserver
+
+import (
+	"errors"
+	"os"
+	"testing"
+)
+
+// servers are the servers of this process. They are process-wide by nature:
+// the tests of a binary share them, and TestMain ends them.
+var servers = newFleet() //nolint:gochecknoglobals // the API that tests share has nowhere else to keep them
+
+// MySQL returns a MySQL that the tests of this binary share.
+func MySQL(tb testing.TB) *SQLServer {
+	tb.Helper()
+	s, err := servers.sharedMySQL()
+	demand(tb, err)
+	return s
+}
+
+// MariaDB returns a MariaDB that the tests of this binary share.
+func MariaDB(tb testing.TB) *SQLServer {
+	tb.Helper()
+	s, err := servers.sharedMariaDB()
+	demand(tb, err)
+	return s
+}
+
+// Redis returns a Redis that the tests of this binary share.
+func Redis(tb testing.TB) *RedisServer {
+	tb.Helper()
+	r, err := servers.sharedRedis()
+	demand(tb, err)
+	return r
+}
+
+// StartMySQL starts a MySQL for one test, which may freeze, kill and restart it.
+func StartMySQL(tb testing.TB) *SQLServer {
+	tb.Helper()
+	return startSQL(tb, mysqlEngine())
+}
+
+// StartMariaDB starts a MariaDB for one test, which may freeze, kill and
+// restart it.
+func StartMariaDB(tb testing.TB) *SQLServer {
+	tb.Helper()
+	return startSQL(tb, mariaDBEngine())
+}
+
+// StartRedis starts a Redis for one test, which may freeze, kill and restart
+// it. The arguments are added to its command line: "--maxmemory", "1mb".
+func StartRedis(tb testing.TB, args ...string) *RedisServer {
+	tb.Helper()
+	r, err := servers.startRedis(tb.Context(), args)
+	demand(tb, err)
+	r.belongTo(tb)
+	return r
+}
+
+func startSQL(tb testing.TB, e engine) *SQLServer {
+	tb.Helper()
+	s, err := servers.startSQL(tb.Context(), e)
+	demand(tb, err)
+	s.belongTo(tb)
+	return s
+}
+
+// demand ends the test when its server is not there: quietly where the engine
+// is not to be had, as a failure where it must be or where it does not start.
+func demand(tb testing.TB, err error) {
+	tb.Helper()
+	switch {
+	case err == nil:
+	case errors.Is(err, errMissing) && os.Getenv("CI") != "true":
+		tb.Skipf("testserver: %v", err)
+	default:
+		tb.Fatalf("testserver: %v", err)
+	}
+}
