@@ -2,6 +2,7 @@ package cache
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"sync"
 	"time"
@@ -15,31 +16,41 @@ import (
 type Embedded struct {
 	Client redis.UniversalClient
 	server *miniredis.Miniredis
-	cancel context.CancelFunc
+	stop   context.CancelFunc
 	clock  sync.WaitGroup
 }
 
-// OpenEmbedded starts one. Its entries expire: miniredis has no clock of its
-// own, so this drives it.
+const (
+	// embeddedStep is how precise the life of an entry is.
+	embeddedStep = time.Second
+	// embeddedEntries bounds the memory. Beyond it everything is forgotten,
+	// which costs questions to the database and nothing else.
+	embeddedEntries = 50_000
+)
+
+// OpenEmbedded starts one. It listens on the loopback interface, so it has a
+// password that only this process knows. Its entries expire: miniredis has no
+// clock of its own, so this drives it.
 func OpenEmbedded(opTimeout time.Duration) (*Embedded, error) {
 	server := miniredis.NewMiniRedis()
+	password := rand.Text()
+	server.RequireAuth(password)
 	if err := server.Start(); err != nil {
 		return nil, fmt.Errorf("start the embedded Redis: %w", err)
 	}
-	client, err := OpenClient(ClientOptions{Addrs: []string{server.Addr()}, OpTimeout: opTimeout})
+	client, err := OpenClient(ClientOptions{Addrs: []string{server.Addr()}, Password: password, OpTimeout: opTimeout})
 	if err != nil {
 		server.Close()
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	e := &Embedded{Client: client, server: server, cancel: cancel}
+	e := &Embedded{Client: client, server: server, stop: cancel}
 	e.clock.Go(func() { e.tick(ctx) })
 	return e, nil
 }
 
 func (e *Embedded) tick(ctx context.Context) {
-	const step = 100 * time.Millisecond
-	ticker := time.NewTicker(step)
+	ticker := time.NewTicker(embeddedStep)
 	defer ticker.Stop()
 	last := time.Now()
 	for {
@@ -47,18 +58,29 @@ func (e *Embedded) tick(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case now := <-ticker.C:
-			e.server.SetTime(now)
-			e.server.FastForward(now.Sub(last))
+			e.advance(ctx, now, now.Sub(last), embeddedEntries)
 			last = now
 		}
 	}
 }
 
-// Close ends the client, the clock and the server.
+// advance lets time pass in the server.
+func (e *Embedded) advance(ctx context.Context, now time.Time, passed time.Duration, limit int64) {
+	e.server.SetTime(now)
+	e.server.FastForward(passed)
+	// Asked over the wire: the server itself only lists and sorts all keys.
+	if n, err := e.Client.DBSize(ctx).Result(); err == nil && n > limit {
+		e.server.FlushAll()
+	}
+}
+
+// Close ends the clock, the client and the server.
 func (e *Embedded) Close() error {
-	err := e.Client.Close()
-	e.cancel()
+	e.stop()
 	e.clock.Wait()
-	e.server.Close()
-	return err
+	defer e.server.Close()
+	if err := e.Client.Close(); err != nil {
+		return fmt.Errorf("close the client of the embedded Redis: %w", err)
+	}
+	return nil
 }

@@ -3,7 +3,6 @@ package cache
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/oncegate/oncegate/order"
 )
@@ -11,95 +10,82 @@ import (
 // Filter is the two tiers together. Safe for concurrent use.
 type Filter struct {
 	o       Options
+	names   *namer
 	process *process // nil when the process tier is off
 	guard   *guard
-	metrics *metrics
 }
 
 var _ order.Filter = (*Filter)(nil)
 
-// New wires a filter. It does not connect: Redis may be away.
+// New wires a filter. It does not connect: Redis may be away. It has nothing to
+// close: what it has running ends with its client.
 func New(o Options) (*Filter, error) {
 	if err := o.setDefaults(); err != nil {
 		return nil, err
 	}
-	f := &Filter{o: o, metrics: newMetrics(o.Registerer)}
-	f.guard = newGuard(&f.o, f.metrics)
+	m, err := newMetrics(o.Registerer)
+	if err != nil {
+		return nil, err
+	}
+	f := &Filter{o: o, names: newNamer(o.Prefix, o.MACKey)}
+	if f.guard, err = newGuard(&f.o, m); err != nil {
+		return nil, err
+	}
 	if !o.DisableProcessTier {
-		f.process = newProcess(o.LocalEntries, o.LocalBytes)
-		f.metrics.watch(o.Registerer, f.process)
+		f.process = newProcess(o.LocalEntries, o.LocalBytes, o.Now)
+		if err := m.watch(o.Registerer, f.process); err != nil {
+			return nil, err
+		}
 	}
 	return f, nil
 }
 
 // Admit implements [order.Filter].
 func (f *Filter) Admit(ctx context.Context, a order.Attempt) order.Admission {
-	t := &ticket{f: f, a: a}
-	if f.process != nil {
-		adm, flight := f.process.admit(a, f.o.Now())
-		if flight == nil {
-			return adm
+	if f.process == nil {
+		return f.ask(ctx, &a, nil)
+	}
+	adm, flight := f.process.admit(&a)
+	if flight == nil {
+		return adm
+	}
+	return f.ask(ctx, &a, flight)
+}
+
+// ask asks the guard. A panic must not leave a flight behind that nobody ends.
+func (f *Filter) ask(ctx context.Context, a *order.Attempt, fl *flight) order.Admission {
+	t := &ticket{filter: f, user: a.UserID, key: a.Key, name: f.names.name(a.UserID, a.Key), flight: fl}
+	asked := false
+	defer func() {
+		if !asked {
+			t.end(&order.End{Err: order.Undecided(order.OutcomeUnknown, order.ErrInternal)}, 0)
 		}
-		t.flight = flight
-	}
-	t.name = redisKey(f.o.Prefix, a.UserID, a.Key)
+	}()
 	v := f.guard.admit(ctx, a, t.name)
+	asked = true
 	t.mark = v.mark
-	return order.Admission{
-		Advice: v.advice, Layer: order.LayerRedis, Digest: v.digest, Age: v.age, Receipt: v.receipt, Ticket: t,
-	}
+	return order.Admission{Advice: v.advice, Layer: order.LayerRedis, Digest: v.digest, Age: v.age, Receipt: v.receipt, Ticket: t}
 }
 
 // Peek implements [order.Filter].
 func (f *Filter) Peek(ctx context.Context, userID string, key order.Key) []order.Glimpse {
 	var known []order.Glimpse
 	if f.process != nil {
-		if g, ok := f.process.peek(slot{userID, key}, f.o.Now()); ok {
+		if g, ok := f.process.peek(slot{userID, key}); ok {
 			known = append(known, g)
 		}
 	}
-	if g, ok := f.guard.peek(ctx, userID, key, redisKey(f.o.Prefix, userID, key)); ok {
+	if g, ok := f.guard.peek(ctx, userID, key, f.names.name(userID, key)); ok {
 		known = append(known, g)
 	}
 	return known
 }
 
-// ticket is an attempt that went past the process tier.
-type ticket struct {
-	f      *Filter
-	a      order.Attempt
-	name   string  // of the Redis entry
-	mark   []byte  // what was, or may have been, written there; nil when somebody else has it
-	flight *flight // nil when the process tier is off
-}
-
-// Finish implements [order.Ticket]. Those who joined are answered first: what
-// they get is proven already. Redis is told before Finish returns, so that the
-// client's next request finds the receipt on any gateway.
-func (t *ticket) Finish(ctx context.Context, end order.End) {
-	if t.flight != nil {
-		var until time.Time
-		if local := t.f.o.Tuning().LocalTTL; local > 0 {
-			until = t.f.o.Now().Add(local)
-		}
-		t.f.process.land(t.a, t.flight, &end, until)
-	}
-	switch end.Mark {
-	case order.MarkReceipt:
-		t.f.guard.settle(ctx, t.a.UserID, t.a.Key, t.name, &end.Receipt, t.mark)
-	case order.MarkReleased:
-		t.f.guard.release(ctx, t.name, t.mark)
-	case order.MarkLeft:
-	}
-}
-
 // Health reports why Redis is of no use at the moment, or nil. Without it the
-// gateway is slower, not wrong: a degradation, never a failure.
+// gateway is slower, not wrong: a degradation, never a failure. It is bounded as
+// every operation is.
 func (f *Filter) Health(ctx context.Context) error {
-	_, err := f.guard.do(ctx, f.o.Tuning().OpTimeout, f.metrics.ping, func(ctx context.Context) (string, error) {
-		return f.o.Client.Ping(ctx).Result()
-	})
-	if err != nil {
+	if err := f.guard.health(ctx); err != nil {
 		return fmt.Errorf("redis: %w", err)
 	}
 	return nil

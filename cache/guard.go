@@ -1,13 +1,13 @@
 package cache
 
 import (
+	"bytes"
 	"context"
 	"errors"
-	"strings"
+	"fmt"
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"github.com/sony/gobreaker/v2"
 
 	"github.com/oncegate/oncegate/order"
 )
@@ -15,38 +15,26 @@ import (
 // guard is the shared tier: one Redis string per user and key.
 type guard struct {
 	o       *Options
+	pipe    pipe
 	codec   *codec
-	breaker *gobreaker.CircuitBreaker[string]
+	breaker *breaker
 	metrics *metrics
+	notices *notices
 }
-
-// release deletes the mark of its owner and nobody else's. It is a plain
-// script, so that it also runs on a Redis that is out of memory.
-var release = redis.NewScript(`if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0`)
 
 // futureTolerance is how far the clocks of two gateways may differ.
 const futureTolerance = time.Second
 
-func newGuard(o *Options, m *metrics) *guard {
-	g := &guard{o: o, codec: newCodec(o.MACKey), metrics: m}
-	g.breaker = gobreaker.NewCircuitBreaker[string](gobreaker.Settings{
-		Name:        "redis",
-		MaxRequests: 1, // one probe; everybody else goes on to the ledger
-		Timeout:     o.BreakerOpenFor,
-		ReadyToTrip: func(c gobreaker.Counts) bool { return int(c.ConsecutiveFailures) >= o.BreakerFailures },
-		// That nobody has the key, or that it holds another type, is an answer.
-		IsSuccessful: func(err error) bool {
-			return err == nil || errors.Is(err, redis.Nil) || reasonOf(err) == reasonWrongType
-		},
-		// A client that went away says nothing about Redis.
-		IsExcluded: func(err error) bool { return errors.Is(err, context.Canceled) },
-		OnStateChange: func(_ string, from, to gobreaker.State) {
-			m.breaker(to)
-			o.Logger.Warn("the Redis breaker changed; while it is open the database is asked at once", "from", from.String(), "to", to.String())
-		},
-	})
-	m.breaker(gobreaker.StateClosed)
-	return g
+func newGuard(o *Options, m *metrics) (*guard, error) {
+	p, err := newPipe(o.Client, o.Pipelining)
+	if err != nil {
+		return nil, err
+	}
+	return &guard{
+		o: o, pipe: p, codec: newCodec(o.MACKey), metrics: m,
+		breaker: newBreaker(o.tuning, m, o.Logger),
+		notices: newNotices(o.Logger, o.Now),
+	}, nil
 }
 
 // verdict is what the guard says of an attempt.
@@ -55,62 +43,81 @@ type verdict struct {
 	digest  order.Digest
 	age     time.Duration
 	receipt order.Receipt
-	mark    []byte // what this attempt wrote, or may have written
+	mark    []byte // what this attempt wrote, or may have written; nil when neither
 }
 
-func bypassed(mark []byte) verdict { return verdict{advice: order.Bypassed, mark: mark} }
-
 // admit marks the key, or tells who has it.
-func (g *guard) admit(ctx context.Context, a order.Attempt, name string) verdict {
-	t := g.o.Tuning()
+func (g *guard) admit(ctx context.Context, a *order.Attempt, name string) verdict {
+	if ctx.Err() != nil {
+		return g.bypass(ctx, errCallerLeft, nil)
+	}
+	t := g.o.tuning()
 	now := g.o.Now()
 	mark := g.codec.mark(a, now)
-	held, err := g.do(ctx, t.OpTimeout, g.metrics.set, func(ctx context.Context) (string, error) {
-		return g.o.Client.SetArgs(ctx, name, mark, redis.SetArgs{Mode: "NX", Get: true, TTL: t.InProgressTTL}).Result()
-	})
+	cmd := command(ctx, "set", name, mark, "nx", "get", "px", t.InProgressTTL.Milliseconds())
+	err := g.do(ctx, &t, g.metrics.admit, func(ctx context.Context) error { return g.pipe.send(ctx, cmd) })
 	switch {
 	case errors.Is(err, redis.Nil):
 		return verdict{advice: order.Ours, mark: mark}
 	case err != nil:
-		g.metrics.bypass(reasonOf(err))
-		return bypassed(mark)
-	case held == string(mark):
+		if !mayHaveRun(err) {
+			mark = nil
+		}
+		return g.bypass(ctx, err, mark)
+	}
+	held, _ := cmd.Bytes() // the error is the one above
+	if bytes.Equal(held, mark) {
 		return verdict{advice: order.Ours, mark: mark} // the reply to a first send was lost
 	}
-	e, err := g.codec.decode([]byte(held), a.UserID, a.Key)
+	e, age, err := g.read(held, a.UserID, a.Key, now)
 	if err != nil {
-		g.metrics.bypass(reasonOf(err))
-		return bypassed(nil)
+		return g.bypass(ctx, err, nil)
 	}
 	switch e.kind {
 	case kindMark:
-		age := now.Sub(e.at)
-		if age < -futureTolerance {
-			g.metrics.bypass(reasonFuture)
-			return bypassed(nil)
-		}
-		return verdict{advice: order.Running, digest: e.digest, age: max(time.Nanosecond, age)}
+		return verdict{advice: order.Running, digest: e.digest, age: age}
 	case kindReceipt:
 		return verdict{advice: order.Seen, digest: e.digest, receipt: e.receipt}
 	default:
-		g.metrics.bypass(reasonLarge)
-		return bypassed(nil)
+		g.metrics.bypassed[reasonLarge].Inc()
+		return verdict{advice: order.Bypassed}
 	}
 }
 
-// settle writes a receipt over whatever is there: committed truth may.
+// read decodes an entry. The age is a mark's, and above zero: zero would say
+// that its holder is known to be alive.
+func (g *guard) read(held []byte, user string, key order.Key, now time.Time) (entry, time.Duration, error) {
+	e, err := g.codec.decode(held, user, key)
+	if err != nil {
+		return entry{}, 0, err
+	}
+	age := now.Sub(e.at)
+	if e.kind == kindMark && age < -futureTolerance {
+		return entry{}, 0, errFuture
+	}
+	return e, max(time.Nanosecond, age), nil
+}
+
+func (g *guard) bypass(ctx context.Context, err error, mark []byte) verdict {
+	r := reasonOf(err)
+	g.metrics.bypassed[r].Inc()
+	g.notices.entry(ctx, r)
+	return verdict{advice: order.Bypassed, mark: mark}
+}
+
+// settle writes a receipt over whatever is there: committed truth may. The
+// mark is the attempt's own, if it may be there.
 func (g *guard) settle(ctx context.Context, user string, key order.Key, name string, r *order.Receipt, mark []byte) {
-	t := g.o.Tuning()
+	t := g.o.tuning()
 	value := g.codec.receipt(user, key, r, g.o.MaxBody)
-	_, err := g.do(ctx, t.OpTimeout, g.metrics.set, func(ctx context.Context) (string, error) {
-		return g.o.Client.Set(ctx, name, value, t.ReceiptTTL).Result()
-	})
+	cmd := command(ctx, "set", name, value, "px", t.ReceiptTTL.Milliseconds())
+	err := g.do(ctx, &t, g.metrics.settle, func(ctx context.Context) error { return g.pipe.send(ctx, cmd) })
 	if err == nil {
 		return
 	}
-	reason := reasonOf(err)
-	g.metrics.unsettled(reason)
-	if reason == reasonMemory {
+	why := reasonOf(err)
+	g.metrics.unsettled[why].Inc()
+	if why == reasonMemory {
 		g.release(ctx, name, mark) // a full Redis still deletes
 	}
 }
@@ -120,99 +127,84 @@ func (g *guard) release(ctx context.Context, name string, mark []byte) {
 	if mark == nil {
 		return
 	}
-	_, err := g.do(ctx, g.o.Tuning().OpTimeout, g.metrics.release, func(ctx context.Context) (string, error) {
-		return "", release.Run(ctx, g.o.Client, []string{name}, mark).Err()
-	})
+	t := g.o.tuning()
+	err := g.do(ctx, &t, g.metrics.release, func(ctx context.Context) error { return compareAndDelete(ctx, g.pipe, name, mark) })
 	if err != nil {
-		g.metrics.unsettled(reasonOf(err))
+		g.metrics.unsettled[reasonOf(err)].Inc()
 	}
 }
 
 // peek reads an entry and its remaining life.
 func (g *guard) peek(ctx context.Context, user string, key order.Key, name string) (order.Glimpse, bool) {
-	var ttl time.Duration
-	held, err := g.do(ctx, g.o.Tuning().OpTimeout, g.metrics.get, func(ctx context.Context) (string, error) {
-		pipe := g.o.Client.Pipeline()
-		get, pttl := pipe.Get(ctx, name), pipe.PTTL(ctx, name)
-		if _, err := pipe.Exec(ctx); err != nil {
-			return "", err
-		}
-		ttl = pttl.Val()
-		return get.Val(), nil
+	var get *redis.StringCmd
+	var ttl *redis.DurationCmd
+	err := g.look(ctx, g.metrics.peek, func(ctx context.Context) error {
+		_, err := g.o.Client.Pipelined(ctx, func(p redis.Pipeliner) error {
+			get, ttl = p.Get(ctx, name), p.PTTL(ctx, name)
+			return nil
+		})
+		return err
 	})
 	if err != nil {
 		return order.Glimpse{}, false
 	}
-	e, err := g.codec.decode([]byte(held), user, key)
-	if err != nil || e.kind == kindPointer {
+	held, _ := get.Bytes() // the error is the one above
+	e, age, err := g.read(held, user, key, g.o.Now())
+	if err != nil {
 		return order.Glimpse{}, false
 	}
-	return order.Glimpse{
-		Layer: order.LayerRedis, Running: e.kind == kindMark, Digest: e.digest, Receipt: e.receipt,
-		Age: max(time.Nanosecond, g.o.Now().Sub(e.at)), TTL: max(0, ttl),
-	}, true
+	seen := order.Glimpse{Layer: order.LayerRedis, Digest: e.digest, TTL: max(0, ttl.Val())}
+	switch e.kind {
+	case kindMark:
+		seen.Running, seen.Age = true, age
+	case kindReceipt:
+		seen.Receipt = e.receipt
+	default:
+		return order.Glimpse{}, false
+	}
+	return seen, true
+}
+
+// health reports why Redis is of no use at the moment, or nil.
+func (g *guard) health(ctx context.Context) error {
+	return g.look(ctx, g.metrics.ping, func(ctx context.Context) error { return g.o.Client.Ping(ctx).Err() })
 }
 
 // do runs one operation behind the breaker and under its time-out.
-func (g *guard) do(ctx context.Context, timeout time.Duration, m *commandMetrics, op func(context.Context) (string, error)) (string, error) {
-	return g.breaker.Execute(func() (string, error) {
-		ctx, cancel := context.WithTimeout(ctx, timeout)
-		defer cancel()
-		started := g.o.Now()
-		v, err := op(ctx)
-		m.observe(g.o.Now().Sub(started), err)
-		return v, err
-	})
+func (g *guard) do(ctx context.Context, t *Tuning, m *commandMetrics, op func(context.Context) error) error {
+	return g.breaker.run(t.BreakerOpenFor, func() error { return g.bounded(ctx, t.OpTimeout, m, op) })
 }
 
-// Why the guard could not help.
-const (
-	reasonBreaker    = "breaker_open"
-	reasonTimeout    = "timeout"
-	reasonCancelled  = "cancelled"
-	reasonMemory     = "out_of_memory"
-	reasonReadOnly   = "read_only"
-	reasonWrongType  = "wrong_type"
-	reasonUnreadable = "unreadable"
-	reasonForged     = "bad_mac"
-	reasonVersion    = "other_version"
-	reasonFuture     = "from_the_future"
-	reasonLarge      = "large_answer"
-	reasonError      = "error"
-)
-
-var reasons = []string{
-	reasonBreaker, reasonTimeout, reasonCancelled, reasonMemory, reasonReadOnly, reasonWrongType,
-	reasonUnreadable, reasonForged, reasonVersion, reasonFuture, reasonLarge, reasonError,
-}
-
-// reasonOf sorts an error, once, for the metrics.
-func reasonOf(err error) string {
-	switch {
-	case errors.Is(err, gobreaker.ErrOpenState), errors.Is(err, gobreaker.ErrTooManyRequests):
-		return reasonBreaker
-	case errors.Is(err, errMAC):
-		return reasonForged
-	case errors.Is(err, errVersion):
-		return reasonVersion
-	case errors.Is(err, errUnreadable):
-		return reasonUnreadable
-	case errors.Is(err, context.Canceled):
-		return reasonCancelled
-	case isTimeout(err):
-		return reasonTimeout
-	case strings.HasPrefix(err.Error(), "OOM"):
-		return reasonMemory
-	case strings.HasPrefix(err.Error(), "READONLY"):
-		return reasonReadOnly
-	case strings.HasPrefix(err.Error(), "WRONGTYPE"):
-		return reasonWrongType
-	default:
-		return reasonError
+// look runs an operation that only reads. An open breaker spares Redis this one
+// too, but its success must not close one: a Redis that is full or read-only
+// still answers those who read.
+func (g *guard) look(ctx context.Context, m *commandMetrics, op func(context.Context) error) error {
+	if because, open := g.breaker.open(); open {
+		return fmt.Errorf("left alone: %w", because)
 	}
+	return g.bounded(ctx, g.o.tuning().OpTimeout, m, op)
 }
 
-func isTimeout(err error) bool {
-	var t interface{ Timeout() bool }
-	return errors.Is(err, context.DeadlineExceeded) || (errors.As(err, &t) && t.Timeout())
+func (g *guard) bounded(ctx context.Context, limit time.Duration, m *commandMetrics, op func(context.Context) error) error {
+	opCtx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	started := g.o.Now()
+	err := op(opCtx)
+	if err != nil && left(ctx, opCtx, err) {
+		err = fmt.Errorf("%w: %w", errCallerLeft, err)
+	}
+	m.observe(g.o.Now().Sub(started), err)
+	return err
+}
+
+// left reports whether an operation ended because its caller did not want to
+// wait as long as the filter would have. A socket knows of a deadline a moment
+// before the context does, so the deadlines are compared, not the time.
+func left(caller, op context.Context, err error) bool {
+	if !errors.Is(err, context.Canceled) && !isTimeout(err) {
+		return false
+	}
+	own, _ := op.Deadline()
+	theirs, bounded := caller.Deadline()
+	return caller.Err() != nil || bounded && !theirs.After(own)
 }

@@ -11,23 +11,44 @@ import (
 // versions of the gateway never read each other's entries.
 const keyVersion = "1"
 
-// redisKey names the entry of a user's key. The user is the hash tag, so that
-// one user's entries share a slot; user and key are hashed, so that no client
-// steers a slot with braces or stores bytes of its choice, and no key can be
-// read in Redis.
-func redisKey(prefix, user string, key order.Key) string {
-	tag := sha256.Sum256([]byte(user))
-	b := make([]byte, 0, len(user)+1+len(key))
+// Lengths of the hashes in a name, in bytes; whole groups of base64.
+const (
+	tagLen  = 12
+	nameLen = 18
+)
+
+// namer makes the names of Redis entries; nothing else does. A name is
+//
+//	prefix ":" version ":{" hash of the user "}:" hash of user and key
+//
+// The braces make the user the hash tag, so that one user's entries share a
+// slot of a Cluster. No byte of a client is in a name: nobody steers a slot
+// with braces of his own or stores bytes of his choice. The hashes are keyed,
+// so that who can read Redis cannot try out users and keys.
+type namer struct {
+	prefix string
+	secret [sha256.Size]byte
+}
+
+func newNamer(prefix string, macKey []byte) *namer {
+	return &namer{prefix: prefix + ":" + keyVersion + ":{", secret: sha256.Sum256(append([]byte("oncegate names\x00"), macKey...))}
+}
+
+// name returns the name of the entry of a user's key. User and key have no
+// zero byte, so that no two pairs hash the same text.
+func (n *namer) name(user string, key order.Key) string {
+	var text [sha256.Size + 1 + order.MaxUserIDLen + 1 + order.MaxKeyLen]byte
+	b := append(text[:0], n.secret[:]...)
 	b = append(b, user...)
-	b = append(b, 0) // neither may contain it
+	tag := sha256.Sum256(b)
+	b = append(b, 0)
 	b = append(b, key...)
 	name := sha256.Sum256(b)
 
-	out := make([]byte, 0, len(prefix)+64)
-	out = append(out, prefix...)
-	out = append(out, ":"+keyVersion+":{"...)
-	out = base64.RawURLEncoding.AppendEncode(out, tag[:12])
+	out := make([]byte, 0, len(n.prefix)+(tagLen+nameLen)*4/3+2)
+	out = append(out, n.prefix...)
+	out = base64.RawURLEncoding.AppendEncode(out, tag[:tagLen])
 	out = append(out, "}:"...)
-	out = base64.RawURLEncoding.AppendEncode(out, name[:18])
+	out = base64.RawURLEncoding.AppendEncode(out, name[:nameLen])
 	return string(out)
 }

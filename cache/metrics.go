@@ -1,61 +1,63 @@
 package cache
 
 import (
-	"errors"
+	"fmt"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/redis/go-redis/v9"
 	"github.com/sony/gobreaker/v2"
 )
 
 // metrics of the filter, children resolved once.
 type metrics struct {
-	bypassed, lost          map[string]prometheus.Counter
-	state                   map[gobreaker.State]prometheus.Gauge
-	transitions             map[gobreaker.State]prometheus.Counter
-	set, get, release, ping *commandMetrics
+	bypassed, unsettled                map[reason]prometheus.Counter
+	state                              map[gobreaker.State]prometheus.Gauge
+	transitions                        map[gobreaker.State]prometheus.Counter
+	admit, settle, release, peek, ping *commandMetrics
 }
 
+// commandMetrics are those of one kind of operation.
 type commandMetrics struct {
-	ok, failed prometheus.Observer
+	ok, timeout, failed prometheus.Observer
 }
 
-func newMetrics(r prometheus.Registerer) *metrics {
-	counters := func(name, help, label string, values []string) map[string]prometheus.Counter {
-		vec := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, []string{label})
-		r.MustRegister(vec)
-		children := make(map[string]prometheus.Counter, len(values))
-		for _, v := range values {
-			children[v] = vec.WithLabelValues(v)
-		}
-		return children
+func newMetrics(r prometheus.Registerer) (*metrics, error) {
+	bypassed := counters("oncegate_filter_bypassed_total", "Requests that the shared filter could not judge, by reason.", "reason")
+	unsettled := counters("oncegate_filter_unsettled_total", "Receipts and releases that did not reach Redis, by reason.", "reason")
+	transitions := counters("oncegate_breaker_transitions_total", "Changes of the Redis breaker.", "to")
+	state := prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "oncegate_breaker_state", Help: "1 for the state that the Redis breaker is in.",
+	}, []string{"state"})
+	took := prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: "oncegate_redis_command_duration_seconds", Help: "Time of one operation on Redis.",
+		Buckets: prometheus.ExponentialBuckets(0.00005, 2, 13),
+	}, []string{"command", "result"})
+	if err := register(r, bypassed, unsettled, transitions, state, took); err != nil {
+		return nil, err
 	}
 	m := &metrics{
-		bypassed:    counters("oncegate_filter_bypassed_total", "Requests that the shared filter could not judge, by reason.", "reason", reasons),
-		lost:        counters("oncegate_filter_unsettled_total", "Receipts and releases that did not reach Redis, by reason.", "reason", reasons),
-		state:       map[gobreaker.State]prometheus.Gauge{},
-		transitions: map[gobreaker.State]prometheus.Counter{},
+		bypassed: map[reason]prometheus.Counter{}, unsettled: map[reason]prometheus.Counter{},
+		state: map[gobreaker.State]prometheus.Gauge{}, transitions: map[gobreaker.State]prometheus.Counter{},
 	}
-	states := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "oncegate_breaker_state", Help: "1 for the state that the Redis breaker is in."}, []string{"state"})
-	moves := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "oncegate_breaker_transitions_total", Help: "Changes of the Redis breaker."}, []string{"to"})
-	took := prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name: "oncegate_redis_command_seconds", Help: "Time of one Redis operation.", Buckets: prometheus.ExponentialBuckets(0.00005, 2, 13),
-	}, []string{"command", "result"})
-	r.MustRegister(states, moves, took)
+	for _, why := range reasons() {
+		m.bypassed[why], m.unsettled[why] = bypassed.WithLabelValues(string(why)), unsettled.WithLabelValues(string(why))
+	}
 	for _, s := range []gobreaker.State{gobreaker.StateClosed, gobreaker.StateHalfOpen, gobreaker.StateOpen} {
-		m.state[s], m.transitions[s] = states.WithLabelValues(s.String()), moves.WithLabelValues(s.String())
+		m.state[s], m.transitions[s] = state.WithLabelValues(s.String()), transitions.WithLabelValues(s.String())
 	}
-	command := func(name string) *commandMetrics {
-		return &commandMetrics{ok: took.WithLabelValues(name, "ok"), failed: took.WithLabelValues(name, "error")}
+	timed := func(name string) *commandMetrics {
+		return &commandMetrics{
+			ok: took.WithLabelValues(name, "ok"), timeout: took.WithLabelValues(name, "timeout"), failed: took.WithLabelValues(name, "error"),
+		}
 	}
-	m.set, m.get, m.release, m.ping = command("set"), command("get"), command("release"), command("ping")
-	return m
+	m.admit, m.settle, m.release = timed("admit"), timed("settle"), timed("release")
+	m.peek, m.ping = timed("peek"), timed("ping")
+	return m, nil
 }
 
 // watch publishes the size of the process tier, counted when it is asked for.
-func (m *metrics) watch(r prometheus.Registerer, p *process) {
-	r.MustRegister(
+func (*metrics) watch(r prometheus.Registerer, p *process) error {
+	return register(r,
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "oncegate_filter_local_receipts", Help: "Receipts that this process remembers."},
 			func() float64 { entries, _ := p.size(); return float64(entries) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "oncegate_filter_local_bytes", Help: "Memory for them, about."},
@@ -63,23 +65,36 @@ func (m *metrics) watch(r prometheus.Registerer, p *process) {
 	)
 }
 
-func (m *metrics) bypass(reason string)    { m.bypassed[reason].Inc() }
-func (m *metrics) unsettled(reason string) { m.lost[reason].Inc() }
+func counters(name, help, label string) *prometheus.CounterVec {
+	return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, []string{label})
+}
 
-func (m *metrics) breaker(now gobreaker.State) {
-	for s, g := range m.state {
-		g.Set(0)
-		if s == now {
-			g.Set(1)
+func register(r prometheus.Registerer, all ...prometheus.Collector) error {
+	for _, c := range all {
+		if err := r.Register(c); err != nil {
+			return fmt.Errorf("cache: register the metrics: %w", err)
 		}
 	}
-	m.transitions[now].Inc()
+	return nil
+}
+
+func (m *metrics) breakerIs(now gobreaker.State) {
+	for s, g := range m.state {
+		if s == now {
+			g.Set(1)
+		} else {
+			g.Set(0)
+		}
+	}
 }
 
 func (c *commandMetrics) observe(took time.Duration, err error) {
-	if err == nil || errors.Is(err, redis.Nil) {
+	switch {
+	case isAnswer(err):
 		c.ok.Observe(took.Seconds())
-		return
+	case reasonOf(err) == reasonTimeout:
+		c.timeout.Observe(took.Seconds())
+	default:
+		c.failed.Observe(took.Seconds())
 	}
-	c.failed.Observe(took.Seconds())
 }

@@ -12,7 +12,9 @@ import (
 
 // Tuning is what may be changed while the filter runs.
 type Tuning struct {
-	// OpTimeout bounds one round trip to Redis. Default 50 ms.
+	// OpTimeout bounds one operation on Redis, whatever Redis does. Default
+	// 50 ms. The client has time-outs of its own, made from the setting it was
+	// opened with: a larger OpTimeout waits no longer than those.
 	OpTimeout time.Duration
 	// InProgressTTL is the life of a mark, ReceiptTTL of a receipt. Defaults
 	// 10 s and 24 h, at least 1 s: a TTL of zero would mean for ever.
@@ -20,6 +22,10 @@ type Tuning struct {
 	// LocalTTL is how long this process remembers a receipt. Default 60 s;
 	// zero: not at all.
 	LocalTTL time.Duration
+	// BreakerFailures and BreakerOpenFor take the place of those in [Options]
+	// when they are above zero. A change of the latter closes the breaker.
+	BreakerFailures int
+	BreakerOpenFor  time.Duration
 }
 
 // DefaultTuning returns the defaults.
@@ -36,21 +42,29 @@ func (t Tuning) Validate() error {
 		return fmt.Errorf("cache: a TTL must be at least 1s (in progress %v, receipt %v)", t.InProgressTTL, t.ReceiptTTL)
 	case t.LocalTTL < 0:
 		return errors.New("cache: the local TTL must not be negative")
+	case t.BreakerFailures < 0 || t.BreakerOpenFor < 0:
+		return errors.New("cache: the breaker's settings must not be negative")
 	}
 	return nil
 }
 
 // Options are what a [Filter] is made of.
 type Options struct {
-	// Client is the Redis to use, as [OpenClient] or [OpenEmbedded] return it. Required.
+	// Client is the Redis to use, as [OpenClient] or [OpenEmbedded] return it.
+	// It must outlive the filter's last call; closing it ends all that the
+	// filter has running. Required.
 	Client redis.UniversalClient
+	// Pipelining lets concurrent commands share round trips, in order, on one
+	// connection per node. A lone command takes a little longer, many take a
+	// fraction of the time.
+	Pipelining bool
 	// MACKey proves that an entry was written by a gateway; at least 16 bytes,
 	// the same on every gateway. Required.
 	MACKey []byte
 	// Prefix begins every Redis key. Default "oncegate".
 	Prefix string
 	// MaxBody is the largest answer, in bytes, that is kept in Redis; a larger
-	// one is pointed to, and read from the database. Default 16 KiB.
+	// one is pointed to, and read from the database. Default 16 KiB, at most 1 MiB.
 	MaxBody int
 	// DisableProcessTier leaves only the Redis guard.
 	DisableProcessTier bool
@@ -62,19 +76,13 @@ type Options struct {
 	BreakerFailures int
 	BreakerOpenFor  time.Duration
 
-	Tuning     func() Tuning         // the settings in force; default: [DefaultTuning]
+	Tuning     func() Tuning         // the settings in force, validated; default: [DefaultTuning]
 	Now        func() time.Time      // default time.Now
-	Logger     *slog.Logger          // default slog.Default()
+	Logger     *slog.Logger          // default: none
 	Registerer prometheus.Registerer // default: a registry of its own
 }
 
 func (o *Options) setDefaults() error {
-	switch {
-	case o.Client == nil:
-		return errors.New("cache: a Redis client is required")
-	case len(o.MACKey) < 16:
-		return errors.New("cache: the MAC key must have at least 16 bytes")
-	}
 	setDefault(&o.Prefix, "oncegate")
 	setDefault(&o.MaxBody, 16<<10)
 	setDefault(&o.LocalEntries, 50_000)
@@ -88,12 +96,36 @@ func (o *Options) setDefaults() error {
 		o.Now = time.Now
 	}
 	if o.Logger == nil {
-		o.Logger = slog.Default()
+		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	if o.Registerer == nil {
 		o.Registerer = prometheus.NewRegistry()
 	}
+	return o.validate()
+}
+
+func (o *Options) validate() error {
+	switch {
+	case o.Client == nil:
+		return errors.New("cache: a Redis client is required")
+	case len(o.MACKey) < 16:
+		return errors.New("cache: the MAC key must have at least 16 bytes")
+	case o.MaxBody < 0 || o.MaxBody > maxBody:
+		return fmt.Errorf("cache: the largest answer kept in Redis must have from 0 to %d bytes", maxBody)
+	case o.LocalEntries < 0 || o.LocalBytes < 0:
+		return errors.New("cache: the bounds of the process tier must not be negative")
+	case o.BreakerFailures < 0 || o.BreakerOpenFor < 0:
+		return errors.New("cache: the breaker's settings must not be negative")
+	}
 	return o.Tuning().Validate()
+}
+
+// tuning returns the settings in force, the breaker's filled in.
+func (o *Options) tuning() Tuning {
+	t := o.Tuning()
+	setDefault(&t.BreakerFailures, o.BreakerFailures)
+	setDefault(&t.BreakerOpenFor, o.BreakerOpenFor)
+	return t
 }
 
 func setDefault[T comparable](field *T, value T) {

@@ -1,7 +1,6 @@
 package cache
 
 import (
-	"context"
 	"hash/maphash"
 	"sync"
 	"time"
@@ -10,10 +9,11 @@ import (
 )
 
 // process is the tier within this process: requests that are being decided,
-// and receipts that were.
+// and receipts that were. A lock covers a share of the keys only.
 type process struct {
 	seed   maphash.Seed
-	shards [64]shard
+	clock  func() time.Time
+	shards []shard
 }
 
 type shard struct {
@@ -22,104 +22,88 @@ type shard struct {
 	receipts *receipts
 }
 
-// flight is an attempt that is being decided; those with the same content wait
-// for it.
-type flight struct {
-	digest order.Digest
-	done   chan struct{} // closed when answer and err are set
-	answer order.Answer
-	err    error
-}
+// Limits of what is split: no more shards than make a difference, and none that
+// could not hold a receipt of usual size.
+const (
+	maxShards     = 64
+	minShardBytes = 64 << 10
+)
 
-// Wait implements [order.Flight].
-func (f *flight) Wait(ctx context.Context) (order.Answer, error) {
-	select {
-	case <-f.done:
-		return f.answer, f.err
-	case <-ctx.Done():
-		select {
-		case <-f.done: // both were ready: an answer is worth more
-			return f.answer, f.err
-		default:
-			return order.Answer{}, ctx.Err()
-		}
-	}
-}
-
-func newProcess(entries, bytes int) *process {
-	p := &process{seed: maphash.MakeSeed()}
+func newProcess(entries, bytes int, clock func() time.Time) *process {
+	n := max(1, min(maxShards, entries, bytes/minShardBytes))
+	p := &process{seed: maphash.MakeSeed(), clock: clock, shards: make([]shard, n)}
 	for i := range p.shards {
 		p.shards[i].flights = map[slot]*flight{}
-		p.shards[i].receipts = newReceipts(entries/len(p.shards), bytes/len(p.shards))
+		p.shards[i].receipts = newReceipts(entries/n, bytes/n)
 	}
 	return p
 }
 
 func (p *process) shard(s slot) *shard {
-	var h maphash.Hash
-	h.SetSeed(p.seed)
-	_, _ = h.WriteString(s.user)
-	_ = h.WriteByte(0)
-	_, _ = h.WriteString(string(s.key))
-	return &p.shards[h.Sum64()%uint64(len(p.shards))]
+	h := maphash.String(p.seed, s.user)*31 + maphash.String(p.seed, string(s.key))
+	return &p.shards[h%uint64(len(p.shards))]
 }
 
 // admit tells what this process knows. When it knows nothing it registers the
-// attempt as a flight, which must be landed.
-func (p *process) admit(a order.Attempt, now time.Time) (order.Admission, *flight) {
+// attempt as a flight, which must be ended.
+func (p *process) admit(a *order.Attempt) (order.Admission, *flight) {
 	s := slot{a.UserID, a.Key}
 	sh := p.shard(s)
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
+	if m, ok := sh.receipts.use(s, p.clock); ok {
+		return order.Admission{Advice: order.Seen, Layer: order.LayerProcess, Digest: m.receipt.Digest, Receipt: m.receipt}, nil
+	}
 	if f, ok := sh.flights[s]; ok {
 		if f.digest == a.Digest {
-			return order.Admission{Advice: order.Joined, Layer: order.LayerProcess, Flight: f}, nil
+			return order.Admission{Advice: order.Joined, Layer: order.LayerProcess, Flight: f.join()}, nil
 		}
 		return order.Admission{Advice: order.Running, Layer: order.LayerProcess, Digest: f.digest}, nil
 	}
-	if r, ok := sh.receipts.get(s, now); ok {
-		return order.Admission{Advice: order.Seen, Layer: order.LayerProcess, Digest: r.Digest, Receipt: r}, nil
-	}
-	f := &flight{digest: a.Digest, done: make(chan struct{})}
+	f := &flight{slot: s, digest: a.Digest}
 	sh.flights[s] = f
 	return order.Admission{}, f
 }
 
-// land ends a flight. The receipt, if there is one, is remembered in the same
-// moment, so that whoever comes next meets one of the two.
-func (p *process) land(a order.Attempt, f *flight, end *order.End, until time.Time) {
-	s := slot{a.UserID, a.Key}
-	sh := p.shard(s)
+// land gives those who joined their answer and remembers the receipt, if it is
+// final and memory is above zero. Until it is ended, a landed flight still
+// answers whoever comes.
+func (p *process) land(f *flight, end *order.End, memory time.Duration) {
+	sh := p.shard(f.slot)
 	sh.mu.Lock()
-	if sh.flights[s] != f {
-		sh.mu.Unlock()
-		return // landed before
-	}
-	delete(sh.flights, s)
-	if end.Receipt.State != 0 && !until.IsZero() {
-		sh.receipts.put(s, end.Receipt, until)
-	}
-	sh.mu.Unlock()
-	f.answer, f.err = end.Answer, end.Err
-	close(f.done)
+	defer sh.mu.Unlock()
+	p.landLocked(sh, f, end, memory)
 }
 
-func (p *process) peek(s slot, now time.Time) (order.Glimpse, bool) {
+// end lands a flight that has not, and takes it off the board in the same
+// moment: nobody joins an attempt that has failed already.
+func (p *process) end(f *flight, end *order.End, memory time.Duration) {
+	sh := p.shard(f.slot)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	p.landLocked(sh, f, end, memory)
+	if sh.flights[f.slot] == f {
+		delete(sh.flights, f.slot)
+	}
+}
+
+func (p *process) landLocked(sh *shard, f *flight, end *order.End, memory time.Duration) {
+	if f.land(end) && memory > 0 && final(&end.Receipt) {
+		sh.receipts.put(f.slot, &end.Receipt, p.clock().Add(memory))
+	}
+}
+
+func (p *process) peek(s slot) (order.Glimpse, bool) {
 	sh := p.shard(s)
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
+	if m, ok := sh.receipts.get(s, p.clock); ok {
+		return order.Glimpse{Layer: order.LayerProcess, Digest: m.receipt.Digest, Receipt: m.receipt, TTL: m.until.Sub(p.clock())}, true
+	}
 	if f, ok := sh.flights[s]; ok {
 		return order.Glimpse{Layer: order.LayerProcess, Running: true, Digest: f.digest}, true
 	}
-	e, ok := sh.receipts.bySlot[s]
-	if !ok {
-		return order.Glimpse{}, false
-	}
-	m := e.Value.(*remembered) //nolint:forcetypeassert // the list holds nothing else
-	if !now.Before(m.until) {
-		return order.Glimpse{}, false
-	}
-	return order.Glimpse{Layer: order.LayerProcess, Digest: m.receipt.Digest, Receipt: m.receipt, TTL: m.until.Sub(now)}, true
+	return order.Glimpse{}, false
 }
 
 // size sums the shards up.

@@ -23,6 +23,7 @@ type receipts struct {
 }
 
 type remembered struct {
+	place   *list.Element
 	slot    slot
 	receipt order.Receipt
 	until   time.Time
@@ -33,33 +34,44 @@ type remembered struct {
 const overhead = 320
 
 func newReceipts(maxEntries, maxBytes int) *receipts {
-	return &receipts{maxEntries: max(1, maxEntries), maxBytes: maxBytes, byAge: list.New(), bySlot: map[slot]*list.Element{}}
+	return &receipts{maxEntries: maxEntries, maxBytes: maxBytes, byAge: list.New(), bySlot: map[slot]*list.Element{}}
 }
 
-func (r *receipts) get(s slot, now time.Time) (order.Receipt, bool) {
+// get returns the entry of a slot while it lives.
+func (r *receipts) get(s slot, clock func() time.Time) (m *remembered, ok bool) {
 	e, ok := r.bySlot[s]
 	if !ok {
-		return order.Receipt{}, false
+		return nil, false
 	}
-	m := e.Value.(*remembered) //nolint:forcetypeassert // the list holds nothing else
-	if !now.Before(m.until) {
+	m = e.Value.(*remembered) //nolint:forcetypeassert // the list holds nothing else
+	if !clock().Before(m.until) {
 		r.remove(e)
-		return order.Receipt{}, false
+		return nil, false
 	}
-	r.byAge.MoveToFront(e)
-	return m.receipt, true
+	return m, true
 }
 
-func (r *receipts) put(s slot, receipt order.Receipt, until time.Time) {
+// use is get for a caller who answers from the entry.
+func (r *receipts) use(s slot, clock func() time.Time) (m *remembered, ok bool) {
+	if m, ok = r.get(s, clock); ok {
+		r.byAge.MoveToFront(m.place)
+	}
+	return m, ok
+}
+
+// put remembers a receipt, unless it is too large for the whole memory.
+func (r *receipts) put(s slot, receipt *order.Receipt, until time.Time) {
 	if e, ok := r.bySlot[s]; ok {
 		r.remove(e)
 	}
-	m := &remembered{slot: s, receipt: receipt, until: until}
-	m.size = overhead + len(s.user) + len(s.key) + len(receipt.Response.Body) + len(receipt.Response.Location)
+	resp := &receipt.Response
+	m := &remembered{slot: s, receipt: *receipt, until: until}
+	m.size = overhead + len(s.user) + len(s.key) + len(resp.ContentType) + len(resp.Location) + len(resp.Body)
 	if m.size > r.maxBytes {
 		return
 	}
-	r.bySlot[s] = r.byAge.PushFront(m)
+	m.place = r.byAge.PushFront(m)
+	r.bySlot[s] = m.place
 	r.bytes += m.size
 	for r.bytes > r.maxBytes || len(r.bySlot) > r.maxEntries {
 		r.remove(r.byAge.Back())

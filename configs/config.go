@@ -86,6 +86,7 @@ type Redis struct {
 	TLS              bool          `conf:"tls" doc:"encrypt, and verify the server's certificate against the system's roots"`
 	OpTimeout        time.Duration `conf:"op_timeout" doc:"for one operation; beyond it the database is asked"`
 	PoolSize         int           `conf:"pool_size" doc:"connections per node; 0: 10 per processor"`
+	Pipelining       bool          `conf:"pipelining" doc:"concurrent commands share round trips; off: a connection of the pool for each"`
 }
 
 // Cache is how the filter uses its two tiers.

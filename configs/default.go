@@ -37,7 +37,7 @@ func Default() Config {
 			ReadTimeout:     3 * time.Second,
 			WaitTimeout:     20 * time.Second,
 		},
-		Redis: Redis{OpTimeout: 50 * time.Millisecond},
+		Redis: Redis{OpTimeout: 50 * time.Millisecond, Pipelining: true},
 		Cache: Cache{
 			Prefix:       "oncegate",
 			MaxBody:      16 << 10,

@@ -27,12 +27,18 @@ type Finder interface {
 	Find(ctx context.Context, userID string, key order.Key) (order.Receipt, error)
 }
 
+// Shipper marks orders as shipped. An [order.Lifecycle] is one.
+type Shipper interface {
+	Ship(ctx context.Context, id order.ID) (order.Transition, error)
+}
+
 // AdminOptions are what an [Admin] is made of. All are required but those that
 // name a default.
 type AdminOptions struct {
 	// Addr is what to listen on, such as "127.0.0.1:9090".
 	Addr     string
 	Accounts order.Accounts
+	Shipper  Shipper
 	Peeker   Peeker
 	Finder   Finder
 	Gatherer prometheus.Gatherer
@@ -69,7 +75,7 @@ const maxAdminBody = 4 << 10
 
 // NewAdmin makes an admin listener that does not listen yet.
 func NewAdmin(o AdminOptions) (*Admin, error) {
-	if o.Accounts == nil || o.Peeker == nil || o.Finder == nil || o.Gatherer == nil ||
+	if o.Accounts == nil || o.Shipper == nil || o.Peeker == nil || o.Finder == nil || o.Gatherer == nil ||
 		o.Renderer == nil || o.Logger == nil || o.Now == nil {
 		return nil, errors.New("admin: an option is missing")
 	}
@@ -124,6 +130,7 @@ func (a *Admin) routes() http.Handler {
 	handle(http.MethodGet, "/debug/pprof/trace", false, pprof.Trace)
 	handle(http.MethodPut, "/admin/v1/users/{id}", false, a.putUser)
 	handle(http.MethodPut, "/admin/v1/stock/{sku}", false, a.putStock)
+	handle(http.MethodPost, "/admin/v1/orders/{id}/ship", false, a.shipOrder)
 	handle(http.MethodGet, "/admin/v1/keys/{user}/{key}", false, a.inspectKey)
 	mux.Handle("/", a.handle("none", false, func(w http.ResponseWriter, _ *http.Request) {
 		a.problem(w, newProblem(CodeNotFound))

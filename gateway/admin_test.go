@@ -28,7 +28,7 @@ func newDesk(t testing.TB, change ...func(*gateway.AdminOptions)) *desk {
 	t.Helper()
 	k := newKit(t)
 	o := gateway.AdminOptions{
-		Addr: "127.0.0.1:0", Accounts: k.ledger, Peeker: k.filter, Finder: k.ledger, Gatherer: k.reg,
+		Addr: "127.0.0.1:0", Accounts: k.ledger, Shipper: k.ledger, Peeker: k.filter, Finder: k.ledger, Gatherer: k.reg,
 		Renderer: gateway.NewRenderer(""), Logger: slog.New(slog.NewJSONHandler(k.logs, nil)), Now: time.Now,
 		Auth: verifier(t, time.Now), AllowLoopback: true,
 	}

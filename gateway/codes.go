@@ -23,6 +23,10 @@ const (
 	CodeInProgress           Code = "REQUEST_IN_PROGRESS"
 	CodeKeyReused            Code = "IDEMPOTENCY_KEY_REUSED"
 	CodeOrderExists          Code = Code(order.OrderAlreadyExists)
+	CodeStateConflict        Code = "ORDER_STATE_CONFLICT"
+	CodeOrderNotThere        Code = "ORDER_NOT_THERE_YET"
+	CodeSignatureInvalid     Code = "SIGNATURE_INVALID"
+	CodeExecutionFailed      Code = Code(order.ExecutionFailed)
 	CodeBodyTooLarge         Code = "BODY_TOO_LARGE"
 	CodeUnsupportedMediaType Code = "UNSUPPORTED_MEDIA_TYPE"
 	CodeInsufficientBalance  Code = Code(order.InsufficientBalance)
@@ -39,7 +43,8 @@ func Codes() []Code {
 		CodeInvalidRequest, CodeKeyRequired, CodeKeyInvalid, CodeUnauthenticated, CodeForbidden,
 		CodeUserUnknown, CodeNotFound, CodeMethodNotAllowed, CodeInProgress, CodeKeyReused,
 		CodeOrderExists, CodeBodyTooLarge, CodeUnsupportedMediaType, CodeInsufficientBalance,
-		CodeOutOfStock, CodeRateLimited, CodeInternal, CodeOverloaded, CodeUnavailable,
+		CodeOutOfStock, CodeRateLimited, CodeInternal,
+		CodeStateConflict, CodeOrderNotThere, CodeSignatureInvalid, CodeExecutionFailed, CodeOverloaded, CodeUnavailable,
 	}
 }
 
@@ -83,6 +88,14 @@ func (c Code) kind() problemKind {
 		return problemKind{http.StatusConflict, "The idempotency key belongs to another request", "This key was sent before with another content. A new intent needs a new key.", rejected, false, true}
 	case CodeOrderExists:
 		return problemKind{http.StatusConflict, "The business number is taken", "Read the orders named in conflicts; another order needs another number and a new key.", rejected, false, true}
+	case CodeStateConflict:
+		return problemKind{http.StatusConflict, "The order's state does not allow it", "Read the order; its state only moves forward.", rejected, false, false}
+	case CodeOrderNotThere:
+		return problemKind{http.StatusConflict, "There is no such order yet", "Wait, then send the same event again; nothing was stored.", undone, true, false}
+	case CodeSignatureInvalid:
+		return problemKind{http.StatusUnauthorized, "The signature is invalid", "Sign id, timestamp and raw body as Standard Webhooks has it, with a current timestamp.", rejected, false, false}
+	case CodeExecutionFailed:
+		return problemKind{http.StatusInternalServerError, "The request could not be carried out", "This is a fault of the service; nothing was ordered. Another try is a new intent and needs a new key.", rejected, false, true}
 	case CodeBodyTooLarge:
 		return problemKind{http.StatusRequestEntityTooLarge, "The body is too large", "Send a smaller body; the policy has the limit.", rejected, false, false}
 	case CodeUnsupportedMediaType:

@@ -24,11 +24,13 @@ import (
 )
 
 const (
-	secret   = "a secret for tests, 32 bytes long"
-	audience = "oncegate"
-	issuer   = "tests"
-	potstick = `{"sku":"potsticker","quantity":2,"amount":"39.80","external_order_no":"B-1"}`
-	plain    = `{"sku":"potsticker","quantity":2,"amount":"39.80"}`
+	secret        = "a secret for tests, 32 bytes long"
+	audience      = "oncegate"
+	issuer        = "tests"
+	webhookSecret = "whsec_bmV3IHNlY3JldCBvZiB0aGUgcHJvdmlkZXIh" //nolint:gosec // G101: for tests
+	rotatedSecret = "b2xkIHNlY3JldCBvZiB0aGUgcHJvdmlkZXIh"       //nolint:gosec // G101: for tests
+	potstick      = `{"sku":"potsticker","quantity":2,"amount":"39.80","external_order_no":"B-1"}`
+	plain         = `{"sku":"potsticker","quantity":2,"amount":"39.80"}`
 )
 
 // kit is a whole gateway on in-memory fakes, asked through a client that holds
@@ -77,7 +79,7 @@ func newKit(t testing.TB, change ...func(*gateway.Options)) *kit {
 	metrics, err := gateway.NewMetrics(k.reg)
 	require.NoError(t, err)
 	k.intake = order.NewIntake(order.Options{
-		Filter: k.filter, Ledger: k.ledger, Observer: metrics, Now: time.Now,
+		Filter: k.filter, Ledger: k.ledger, Deferrals: k.ledger, Observer: metrics, Now: time.Now,
 		Tuning: func() order.Tuning {
 			return order.Tuning{Budget: time.Duration(k.budget.Load()), InProgressGrace: 2 * time.Second, MaxWait: 10 * time.Second}
 		},
@@ -92,8 +94,10 @@ func newKit(t testing.TB, change ...func(*gateway.Options)) *kit {
 	})
 	spec, err := os.ReadFile("../api/openapi.yaml")
 	require.NoError(t, err)
+	webhooks, err := gateway.NewWebhooks([]string{webhookSecret, rotatedSecret})
+	require.NoError(t, err)
 	o := gateway.Options{
-		Addr: "127.0.0.1:0", Submitter: k.intake, Book: k.ledger, Auth: verifier(t, time.Now), Renderer: renderer,
+		Addr: "127.0.0.1:0", Submitter: k.intake, Book: k.ledger, Lifecycle: k.ledger, Webhooks: webhooks, Auth: verifier(t, time.Now), Renderer: renderer,
 		Metrics: metrics, Health: k.health, Logger: log, Now: time.Now,
 		Tuning: func() gateway.Tuning { return *k.tuning.Load() }, Spec: spec,
 	}

@@ -13,13 +13,15 @@ import (
 // label ever holds a user, a key or any other text of a caller. All children
 // are made at the start: on the hot path nothing is looked up by name.
 type Metrics struct {
-	decided   [order.InProgress + 1][order.LayerProcess + 1]prometheus.Observer
+	decided   [order.Accepted + 1][order.LayerProcess + 1]prometheus.Observer
 	undecided map[order.Outcome]prometheus.Counter
 	retryAge  prometheus.Observer
 	anomalies map[order.Anomaly]prometheus.Counter
 	problems  map[Code]prometheus.Counter
 	http      *prometheus.HistogramVec
 	inFlight  prometheus.Gauge
+	payments  map[order.Effect]prometheus.Counter
+	refunds   prometheus.Counter
 }
 
 var _ order.Observer = (*Metrics)(nil)
@@ -56,7 +58,16 @@ func NewMetrics(reg prometheus.Registerer) (*Metrics, error) {
 		Name: "oncegate_http_problems_total",
 		Help: "Problem documents by code, without the refusals that the ledger decides: those are decisions.",
 	}, []string{"code"})
+	payments := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "oncegate_payment_callbacks_total",
+		Help: "Payment callbacks by what they came to, duplicates left out.",
+	}, []string{"effect"})
 	m := &Metrics{
+		payments: map[order.Effect]prometheus.Counter{},
+		refunds: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "oncegate_refunds_owed_total",
+			Help: "Payments that the order could not use: somebody must pay them back.",
+		}),
 		undecided: map[order.Outcome]prometheus.Counter{},
 		retryAge:  retryAge,
 		anomalies: map[order.Anomaly]prometheus.Counter{},
@@ -70,7 +81,7 @@ func NewMetrics(reg prometheus.Registerer) (*Metrics, error) {
 			Help: "API requests that are being answered.",
 		}),
 	}
-	for _, c := range []prometheus.Collector{decisions, undecided, retryAge, anomalies, problems, m.http, m.inFlight} {
+	for _, c := range []prometheus.Collector{decisions, undecided, retryAge, anomalies, problems, m.http, m.inFlight, payments, m.refunds} {
 		if err := reg.Register(c); err != nil {
 			return nil, fmt.Errorf("register the gateway's metrics: %w", err)
 		}
@@ -82,6 +93,11 @@ func NewMetrics(reg prometheus.Registerer) (*Metrics, error) {
 	}
 	for _, o := range []order.Outcome{order.OutcomeNotCommitted, order.OutcomeUnknown, order.OutcomeRejected} {
 		m.undecided[o] = undecided.WithLabelValues(string(o))
+	}
+	for _, e := range []order.Effect{
+		order.Applied, order.AlreadyThere, order.Stale, order.Impossible, order.Noted, order.WrongAmount, order.Parked,
+	} {
+		m.payments[e] = payments.WithLabelValues(string(e))
 	}
 	for _, a := range []order.Anomaly{order.FilterMissed, order.ReceiptLost, order.StaleMark} {
 		m.anomalies[a] = anomalies.WithLabelValues(string(a))
@@ -114,6 +130,19 @@ func (m *Metrics) Decided(a order.Answer, err error, took time.Duration) {
 func (m *Metrics) Noticed(a order.Anomaly) {
 	if c := m.anomalies[a]; c != nil {
 		c.Inc()
+	}
+}
+
+// paymentEvent counts a callback that was dealt with for the first time.
+func (m *Metrics) paymentEvent(t *order.Transition) {
+	if t.Duplicate {
+		return
+	}
+	if c := m.payments[t.Effect]; c != nil {
+		c.Inc()
+	}
+	if t.RefundOwed {
+		m.refunds.Inc()
 	}
 }
 

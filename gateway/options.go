@@ -13,6 +13,8 @@ import (
 // Submitter decides commands. [*order.Intake] is one.
 type Submitter interface {
 	Submit(ctx context.Context, c *order.Command, wait time.Duration) (order.Answer, error)
+	// Defer accepts a command that is carried out later.
+	Defer(ctx context.Context, c *order.Command) (order.Answer, error)
 	Status(ctx context.Context, userID string, key order.Key) (order.RequestStatus, error)
 }
 
@@ -42,6 +44,8 @@ type Tuning struct {
 	RatePerSecond, RateBurst float64
 	// MaxWait caps Prefer: wait=n. Default 10 s.
 	MaxWait time.Duration
+	// ChangeBudget bounds a change of an order's state. Default 6 s.
+	ChangeBudget time.Duration
 	// ReadBudget bounds a read of orders. Default 3 s.
 	ReadBudget time.Duration
 	// FastWindow and ResponseRetention are published by the policy: how long a
@@ -59,6 +63,7 @@ func DefaultTuning() Tuning {
 		MaxRows:           order.MaxLines,
 		MaxInFlight:       10_000,
 		MaxWait:           10 * time.Second,
+		ChangeBudget:      6 * time.Second,
 		ReadBudget:        3 * time.Second,
 		FastWindow:        24 * time.Hour,
 		ResponseRetention: 30 * 24 * time.Hour,
@@ -93,14 +98,17 @@ type Options struct {
 	Addr      string
 	Submitter Submitter
 	Book      order.Book
-	Auth      Authenticator
-	Renderer  *Renderer
-	Metrics   *Metrics
-	Health    *Health
-	Logger    *slog.Logger
-	Now       func() time.Time
-	Tuning    func() Tuning // the settings in force; called once per request
-	Timeouts  Timeouts      // default as its members say
+	Lifecycle order.Lifecycle
+	// Webhooks verifies payment callbacks. Default: none, and the route is not there.
+	Webhooks *Webhooks
+	Auth     Authenticator
+	Renderer *Renderer
+	Metrics  *Metrics
+	Health   *Health
+	Logger   *slog.Logger
+	Now      func() time.Time
+	Tuning   func() Tuning // the settings in force; called once per request
+	Timeouts Timeouts      // default as its members say
 	// Spec is the OpenAPI document to serve.
 	Spec []byte
 	// DrainDelay is how long the gateway still takes requests after /readyz went
@@ -115,7 +123,7 @@ type Options struct {
 
 func (o *Options) check() error {
 	switch {
-	case o.Submitter == nil, o.Book == nil, o.Auth == nil, o.Renderer == nil, o.Metrics == nil,
+	case o.Submitter == nil, o.Book == nil, o.Lifecycle == nil, o.Auth == nil, o.Renderer == nil, o.Metrics == nil,
 		o.Health == nil, o.Logger == nil, o.Now == nil, o.Tuning == nil, len(o.Spec) == 0:
 		return errors.New("gateway: an option is missing")
 	default:

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"net/http"
 	"strconv"
 	"time"
 
@@ -46,11 +47,20 @@ func (x *exchange) submit(op order.Operation, limit int, decode func(string) dra
 		return
 	}
 	wait := preferredWait(x.r.Header, x.t.MaxWait)
-	a, err := x.s.o.Submitter.Submit(x.r.Context(), c, wait)
+	later := op == order.CreateBatch && key != "" && prefersLater(x.r.Header)
+	var a order.Answer
+	if later {
+		a, err = x.s.o.Submitter.Defer(x.r.Context(), c)
+	} else {
+		a, err = x.s.o.Submitter.Submit(x.r.Context(), c, wait)
+	}
 	if err != nil || a.Kind == order.Replayed || a.Kind == order.InProgress {
 		x.s.rates.giveBack(x.who.UserID, cost, &x.t)
 	}
-	if wait > 0 {
+	switch {
+	case later:
+		x.set("Preference-Applied", "respond-async")
+	case wait > 0:
 		x.set("Preference-Applied", "wait="+strconv.Itoa(int(wait/time.Second)))
 	}
 	if err != nil {
@@ -75,6 +85,12 @@ func (x *exchange) show() {
 		x.set("Idempotent-Replayed", "true")
 		x.set("Cache-Control", noStore)
 		x.receipt(&a.Receipt.Response)
+	case order.Accepted:
+		url := statusURL(x.key)
+		x.set("Location", url)
+		x.set("Cache-Control", noStore)
+		b := appendText([]byte{'{'}, "state", stateInProgress)
+		x.body(http.StatusAccepted, jsonType, append(appendText(b, "status_url", url), '}'))
 	case order.Rejected:
 		x.set("Cache-Control", noStore)
 		x.receipt(&a.Receipt.Response)

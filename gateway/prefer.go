@@ -23,6 +23,19 @@ func preferredWait(h http.Header, limit time.Duration) time.Duration {
 	return 0
 }
 
+// prefersLater reads Prefer: respond-async (RFC 7240, section 4.1).
+func prefersLater(h http.Header) bool {
+	for _, line := range h["Prefer"] {
+		for preference := range strings.SplitSeq(line, ",") {
+			preference, _, _ = strings.Cut(preference, ";")
+			if strings.EqualFold(strings.TrimSpace(preference), "respond-async") {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 func waitOf(value string, limit time.Duration) time.Duration {
 	if value == "" {
 		return 0

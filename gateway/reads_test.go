@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/url"
 	"testing"
 	"time"
 
@@ -85,7 +86,7 @@ func TestRequestStatusShowsTheRememberedAnswer(t *testing.T) {
 	for _, odd := range []string{"a+b", "a%2Fb", "a/b", "?x=1", "#", "{user}", "%", "a;b", "...", "~"} {
 		first := k.post(plain, key(odd))
 		require.Equal(t, http.StatusCreated, first.status, odd)
-		u := "/api/requests/" + pathEscape(odd)
+		u := "/api/requests/" + url.PathEscape(odd)
 		r := k.get(u)
 		require.Equal(t, http.StatusOK, r.status, odd)
 		require.Contains(t, r.body, `"state":"succeeded"`)

@@ -81,7 +81,7 @@ func FuzzAppendString(f *testing.F) {
 	})
 }
 
-func BenchmarkCreated(b *testing.B) {
+func BenchmarkRenderOrder(b *testing.B) {
 	b.ReportAllocs()
 	r := NewRenderer("")
 	orders := []order.Order{sample(b, "B20260827-001")}

@@ -32,11 +32,15 @@ func (s *Server) routes() (*gin.Engine, error) {
 	post("/api/order-batches", s.createBatch)
 	get("/api/orders", ScopeOrders, false, s.listOrders)
 	get("/api/orders/:id", ScopeOrders, false, s.getOrder)
+	post("/api/orders/:id/cancel", s.cancelOrder)
 	get("/api/requests/:key", ScopeOrders, false, s.requestStatus)
 	get("/api/policy", "", true, s.policy)
 	get("/livez", "", true, s.livez)
 	get("/readyz", "", true, s.readyz)
 	get("/openapi.yaml", "", true, s.openAPI)
+	if s.o.Webhooks != nil {
+		e.POST("/webhooks/payments", s.handle(endpoint{name: "/webhooks/payments", serve: s.paymentEvent}))
+	}
 	e.NoRoute(s.handle(endpoint{name: "none", serve: func(x *exchange) {
 		x.problem(newProblem(CodeNotFound), nil)
 	}}))

@@ -3,7 +3,6 @@ package order
 import (
 	"crypto/sha256"
 	"encoding/binary"
-	"hash"
 	"strconv"
 	"time"
 	"unicode"
@@ -140,31 +139,26 @@ func ValidSKU(s string) bool { return textFault(s, MaxSKULen) == "" }
 // digest hashes length-prefixed fields, so that no two contents share a form.
 // The leading version must change whenever the form does; a golden test pins it.
 func digest(op Operation, lines []Line) Digest {
-	h := sha256.New()
-	writeText(h, "oncegate/1")
-	writeText(h, string(op))
-	writeNumber(h, int64(len(lines)))
+	var small [512]byte // enough for a single order, without an allocation
+	b := appendDigestText(small[:0], "oncegate/1")
+	b = appendDigestText(b, string(op))
+	b = appendDigestNumber(b, int64(len(lines)))
 	for i := range lines {
 		l := &lines[i]
-		writeText(h, l.SKU)
-		writeNumber(h, l.Quantity)
-		writeNumber(h, int64(l.Amount))
-		writeText(h, l.ExternalOrderNo)
+		b = appendDigestText(b, l.SKU)
+		b = appendDigestNumber(b, l.Quantity)
+		b = appendDigestNumber(b, int64(l.Amount))
+		b = appendDigestText(b, l.ExternalOrderNo)
 	}
-	var d Digest
-	h.Sum(d[:0])
-	return d
+	return sha256.Sum256(b)
 }
 
-func writeText(h hash.Hash, s string) {
-	writeNumber(h, int64(len(s)))
-	_, _ = h.Write([]byte(s))
+func appendDigestText(b []byte, s string) []byte {
+	return append(appendDigestNumber(b, int64(len(s))), s...)
 }
 
-func writeNumber(h hash.Hash, n int64) {
-	var b [8]byte
-	binary.BigEndian.PutUint64(b[:], uint64(n)) //nolint:gosec // G115: a bit pattern to be hashed, sign included
-	_, _ = h.Write(b[:])
+func appendDigestNumber(b []byte, n int64) []byte {
+	return binary.BigEndian.AppendUint64(b, uint64(n)) //nolint:gosec // G115: a bit pattern to be hashed, sign included
 }
 
 // TimePrecision is the precision of every stored and answered time, so that the

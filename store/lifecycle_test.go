@@ -182,3 +182,17 @@ func TestEventsInAnyOrderEndAlike(t *testing.T) {
 		}
 	})
 }
+
+func TestBalanceCanBeFilledAgainAndAgain(t *testing.T) {
+	t.Parallel()
+	onEngines(t, func(t *testing.T, dsn string) {
+		h := openHarness(t, Options{DSN: dsn})
+		for i := range 3 {
+			account(t, h, "ann", order.MaxBalance)
+			require.Equal(t, "created", kinds(submit(t, h, command(t, "ann", fmt.Sprint(i), potsticker(order.MaxAmount)))()))
+		}
+		report, err := h.Audit(t.Context(), AuditOptions{})
+		require.NoError(t, err)
+		require.Empty(t, report.Findings)
+	})
+}

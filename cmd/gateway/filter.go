@@ -71,6 +71,7 @@ func filterOptions(c *configs.Config) cache.Options {
 		LocalTTL:      c.Cache.LocalTTL,
 	}
 	return cache.Options{
+		Pipelining:         c.Redis.Pipelining,
 		Prefix:             c.Cache.Prefix,
 		MaxBody:            int(c.Cache.MaxBody),
 		DisableProcessTier: !c.Cache.ProcessTier,

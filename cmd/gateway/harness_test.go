@@ -13,9 +13,10 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/oncegate/oncegate/configs"
+	"github.com/oncegate/oncegate/internal/testserver"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(testserver.Stopping(m)) }
 
 const potsticker = `{"sku":"potsticker","quantity":2,"amount":"39.80"}`
 

@@ -42,16 +42,16 @@ func (a *App) open(ctx context.Context, cfg *configs.Config) error {
 	}
 	tuning := decisionTuning(cfg)
 	intake := order.NewIntake(order.Options{
-		Filter: filter, Ledger: ledger, Observer: metrics, Now: time.Now,
+		Filter: filter, Ledger: ledger, Deferrals: ledger, Observer: metrics, Now: time.Now,
 		Tuning: func() order.Tuning { return tuning },
 	})
 	if err := a.openAdmin(ctx, cfg, gateway.AdminOptions{
-		Accounts: ledger, Peeker: filter, Finder: ledger, Gatherer: registry, Renderer: renderer, Auth: auth,
+		Accounts: ledger, Shipper: ledger, Peeker: filter, Finder: ledger, Gatherer: registry, Renderer: renderer, Auth: auth,
 	}); err != nil {
 		return err
 	}
 	return a.openPublic(ctx, cfg, gateway.Options{
-		Submitter: intake, Book: ledger, Auth: auth, Renderer: renderer, Metrics: metrics,
+		Submitter: intake, Book: ledger, Lifecycle: ledger, Auth: auth, Renderer: renderer, Metrics: metrics,
 		Health: a.health(ledger, filter), LogHashKey: logHashKey(macKey),
 	})
 }

@@ -49,6 +49,7 @@ func httpTuning(c *configs.Config) gateway.Tuning {
 		RatePerSecond:     c.Limits.Rate,
 		RateBurst:         c.Limits.Burst,
 		MaxWait:           c.MaxWait,
+		ChangeBudget:      c.RequestBudget,
 		ReadBudget:        c.MySQL.ReadTimeout,
 		FastWindow:        c.TTL.Receipt,
 		ResponseRetention: c.Retention.Responses,

@@ -17,7 +17,19 @@ const (
 	exitOK     = 0
 	exitFailed = 1
 	exitUsage  = 2
+	// exitCouldNotLook: an audit that has no verdict.
+	exitCouldNotLook = 2
 )
+
+// exitError fails a command with an exit code of its own.
+type exitError struct {
+	code int
+	err  error
+}
+
+func (e exitError) Error() string { return e.err.Error() }
+
+func (e exitError) Unwrap() error { return e.err }
 
 // environment is what a command gets from the process it runs in.
 type environment struct {
@@ -47,18 +59,22 @@ func run(ctx context.Context, env environment) int {
 	}
 	root.AddCommand(
 		serveCommand(env), migrateCommand(env), tokenCommand(env), configCommand(env),
-		keyCommand(env), healthcheckCommand(env), versionCommand(env),
+		auditCommand(env), compactCommand(env), keyCommand(env), healthcheckCommand(env), versionCommand(env),
 	)
 	onStart(root, func() { started = true })
 	root.SetArgs(env.args)
 	root.SetOut(env.stdout)
 	root.SetErr(env.stderr)
 	err := root.ExecuteContext(ctx)
+	var own exitError
 	switch {
 	case err == nil:
 		return exitOK
 	case errors.Is(err, errSilent):
 		return exitFailed
+	case errors.As(err, &own):
+		fmt.Fprintf(env.stderr, "oncegate: %v\n", err)
+		return own.code
 	case !started:
 		fmt.Fprintf(env.stderr, "oncegate: %v\nRun 'oncegate --help' for usage.\n", err)
 		return exitUsage

@@ -44,12 +44,13 @@ func rules() []struct {
 		{"gateway", rule{ours: []string{"order"}, foreign: true, forbidden: []string{redis, mysql, sqlite}}},
 		{"cache", rule{ours: []string{"order"}, foreign: true, forbidden: []string{gin, mysql, sqlite}}},
 		{"store", rule{ours: []string{"order"}, foreign: true, forbidden: []string{gin, redis}}},
+		{"consumer", rule{ours: []string{"order"}, foreign: true, forbidden: []string{gin, mysql, sqlite}}},
 		// The MySQL driver is what parses a DSN.
 		{"configs", rule{foreign: true, forbidden: []string{gin, redis, sqlite}}},
 		{"client", rule{foreign: true, forbidden: []string{gin, redis, mysql, sqlite}}},
 		{"loadtest", rule{foreign: true}},
 		{"api", rule{}},
-		{"cmd/gateway", rule{ours: []string{"order", "gateway", "cache", "store", "configs", "api"}, foreign: true}},
+		{"cmd/gateway", rule{ours: []string{"order", "gateway", "cache", "store", "consumer", "configs", "api"}, foreign: true}},
 		// The bench starts private servers.
 		{"cmd/loadtest", rule{ours: []string{"loadtest", "internal/testserver", "internal/loopback"}, foreign: true}},
 		{"internal/loopback", rule{}},

@@ -97,7 +97,7 @@ func TestSilentlySwallowedCommitLeavesTheClientWaiting(t *testing.T) {
 		ended := make(chan error, 1)
 		tx := begin(t, r.via)
 		go func() { ended <- tx.Commit() }()
-		require.Eventually(t, func() bool { return len(rows(t, r.direct)) == 1 }, 20*time.Second, 10*time.Millisecond)
+		require.Eventually(t, func() bool { return len(rows(t, r.direct)) == 1 }, patience, 10*time.Millisecond)
 		require.Empty(t, ended, "the client was told")
 		r.proxy.Cut()
 		require.Error(t, within(t, ended))
@@ -134,7 +134,7 @@ func TestLateCommitIsAppliedAfterItsClientHasGone(t *testing.T) {
 		require.Empty(t, rows(t, r.direct))
 
 		close(release)
-		require.Eventually(t, func() bool { return len(rows(t, r.direct)) == 1 }, 20*time.Second, 10*time.Millisecond)
+		require.Eventually(t, func() bool { return len(rows(t, r.direct)) == 1 }, patience, 10*time.Millisecond)
 	})
 }
 
@@ -146,7 +146,7 @@ func TestDelayedReplyComesAfterItsEffect(t *testing.T) {
 		ended := make(chan error, 1)
 		tx := begin(t, r.via)
 		go func() { ended <- tx.Commit() }()
-		require.Eventually(t, func() bool { return len(rows(t, r.direct)) == 1 }, 20*time.Second, 10*time.Millisecond)
+		require.Eventually(t, func() bool { return len(rows(t, r.direct)) == 1 }, patience, 10*time.Millisecond)
 		require.Empty(t, ended)
 		close(release)
 		require.NoError(t, within(t, ended))

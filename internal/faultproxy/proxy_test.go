@@ -121,6 +121,9 @@ func TestDeadUpstreamResetsTheClient(t *testing.T) {
 	require.ErrorIs(t, err, syscall.ECONNRESET)
 }
 
+// patience is how long a test waits for what must come, on a busy machine.
+const patience = time.Minute
+
 // echoServer sends back what it receives, after a prefix.
 func echoServer(t *testing.T, prefix string) string {
 	return listen(t, func(conn net.Conn) {
@@ -167,7 +170,7 @@ func dial(t *testing.T, addr string) net.Conn {
 	t.Helper()
 	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", addr)
 	require.NoError(t, err)
-	require.NoError(t, conn.SetDeadline(time.Now().Add(20*time.Second)))
+	require.NoError(t, conn.SetDeadline(time.Now().Add(patience)))
 	t.Cleanup(func() { _ = conn.Close() })
 	return conn
 }
@@ -205,13 +208,13 @@ func requireSilence(t *testing.T, conn net.Conn) {
 	require.NoError(t, conn.SetReadDeadline(time.Now().Add(100*time.Millisecond)))
 	_, err := conn.Read(make([]byte, 1))
 	require.ErrorIs(t, err, os.ErrDeadlineExceeded)
-	require.NoError(t, conn.SetReadDeadline(time.Now().Add(20*time.Second)))
+	require.NoError(t, conn.SetReadDeadline(time.Now().Add(patience)))
 }
 
 // within receives what must come soon.
 func within[T any](t *testing.T, c <-chan T) T {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	select {
 	case v := <-c:

@@ -11,6 +11,7 @@ type decideOptions struct {
 	at        time.Time
 	remember  bool
 	provision *order.Amount
+	deferred  bool // the command was accepted before and gets its answer now
 }
 
 // decide is one transaction, in the order of steps that every ledger has: the
@@ -19,26 +20,19 @@ func (t *tables) decide(c *order.Command, o decideOptions) (order.Decision, erro
 	t.mu.Lock()
 	defer t.mu.Unlock()
 
-	balance, known := t.balances[c.UserID]
-	if !known && o.provision != nil {
-		balance, known = *o.provision, true
-		t.balances[c.UserID] = balance
+	balance, err := t.account(c.UserID, o.provision)
+	if err != nil {
+		return order.Decision{}, err
 	}
-	if !known {
-		return order.Decision{}, order.Undecided(order.OutcomeNotCommitted, order.ErrUnknownUser)
+	if o.deferred {
+		defer t.settle(c.UserID, c.Key)
 	}
-	if c.Key != "" {
-		if r, ok := t.records[keyOf{c.UserID, string(c.Key)}]; ok {
-			r.Server = t.server
-			if r.Digest == c.Digest {
-				return order.Decision{Kind: order.Replayed, Receipt: r, Remembered: true}, nil
-			}
-			return order.Decision{Kind: order.Reused, Receipt: r}, nil
-		}
+	if d, known := t.known(c); known && !(o.deferred && d.Receipt.State == order.Processing) {
+		return d, nil
 	}
 	if rejection := t.refuse(c, balance); rejection != nil {
 		receipt := t.receipt(c, o, order.Failed, o.render.Rejected(c.Operation, *rejection))
-		remembered := o.remember && c.Key != ""
+		remembered := (o.remember || o.deferred) && c.Key != ""
 		if remembered {
 			t.records[keyOf{c.UserID, string(c.Key)}] = receipt
 		}
@@ -52,8 +46,42 @@ func (t *tables) decide(c *order.Command, o decideOptions) (order.Decision, erro
 	return order.Decision{Kind: order.Created, Receipt: receipt, Remembered: c.Key != ""}, nil
 }
 
+// account returns the user's balance, and makes the account where that is provided for.
+func (t *tables) account(userID string, provision *order.Amount) (order.Amount, error) {
+	balance, known := t.balances[userID]
+	switch {
+	case known:
+		return balance, nil
+	case provision == nil:
+		return 0, order.Undecided(order.OutcomeNotCommitted, order.ErrUnknownUser)
+	}
+	t.balances[userID] = *provision
+	return *provision, nil
+}
+
+// known answers a command whose key is recorded already.
+func (t *tables) known(c *order.Command) (order.Decision, bool) {
+	r, ok := t.records[keyOf{c.UserID, string(c.Key)}]
+	if !ok { // no record has an empty key
+		return order.Decision{}, false
+	}
+	r.Server = t.server
+	switch {
+	case r.Digest != c.Digest:
+		return order.Decision{Kind: order.Reused, Receipt: r}, true
+	case r.State == order.Processing:
+		return order.Decision{Kind: order.InProgress, Receipt: r, Remembered: true}, true
+	default:
+		return order.Decision{Kind: order.Replayed, Receipt: r, Remembered: true}, true
+	}
+}
+
 func (t *tables) receipt(c *order.Command, o decideOptions, state order.State, r order.Response) order.Receipt {
-	return order.Receipt{Digest: c.Digest, State: state, FirstSeen: o.at, Server: t.server, Response: r}
+	seen := o.at
+	if o.deferred { // when it was accepted
+		seen = t.records[keyOf{c.UserID, string(c.Key)}].FirstSeen
+	}
+	return order.Receipt{Digest: c.Digest, State: state, FirstSeen: seen, Server: t.server, Response: r}
 }
 
 // refuse returns why the command cannot be carried out, nil when it can.
@@ -132,6 +160,7 @@ func (t *tables) insert(c *order.Command, at time.Time) []order.Order {
 		t.balances[c.UserID] -= line.Amount
 		if _, limited := t.stock[line.SKU]; limited {
 			t.stock[line.SKU] -= line.Quantity
+			t.limited[o.ID] = true
 		}
 	}
 	t.commits++

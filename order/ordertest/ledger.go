@@ -22,6 +22,7 @@ type Ledger struct {
 	before    func(c *order.Command) error
 	after     func(c *order.Command, d order.Decision) error
 	reading   func(userID string, key order.Key) error
+	changes   ChangeFaults
 	gate      chan struct{} // closed by Release; nil when nothing is held
 	arrived   chan *order.Command
 	calls     Calls
@@ -60,13 +61,7 @@ func (l *Ledger) Decide(ctx context.Context, c *order.Command) (order.Decision, 
 			return order.Decision{}, undecided(err)
 		}
 	}
-	l.mu.Lock()
-	remember, provision := l.remember, l.provision
-	l.mu.Unlock()
-
-	d, err := l.data.decide(c, decideOptions{
-		render: l.render, at: l.clock(), remember: remember, provision: provision,
-	})
+	d, err := l.data.decide(c, l.options(false))
 	if err != nil {
 		return order.Decision{}, err
 	}

@@ -23,3 +23,17 @@ func TestLedgerKeepsTheContract(t *testing.T) {
 		return harness{l}
 	})
 }
+
+func TestLifecycleKeepsTheContract(t *testing.T) {
+	t.Parallel()
+	ordertest.RunLifecycle(t, func(*testing.T) ordertest.LifecycleHarness {
+		return harness{ordertest.NewLedger(ordertest.PlainRenderer{}, time.Now)}
+	})
+}
+
+func TestDeferralsKeepTheContract(t *testing.T) {
+	t.Parallel()
+	ordertest.RunDeferrals(t, func(*testing.T) ordertest.DeferralsHarness {
+		return harness{ordertest.NewLedger(ordertest.PlainRenderer{}, time.Now)}
+	})
+}

@@ -25,6 +25,9 @@ type tables struct {
 	records  map[keyOf]order.Receipt
 	orders   map[order.ID]order.Order
 	numbers  map[numberOf]order.ID
+	limited  map[order.ID]bool // orders that took from a limited stock
+	waiting  []*waiting        // in order of acceptance
+	history  history
 	commits  int
 }
 
@@ -36,6 +39,8 @@ func newTables() *tables {
 		records:  map[keyOf]order.Receipt{},
 		orders:   map[order.ID]order.Order{},
 		numbers:  map[numberOf]order.ID{},
+		limited:  map[order.ID]bool{},
+		history:  newHistory(),
 	}
 }
 
@@ -77,6 +82,7 @@ func (t *tables) lose(userID string, key order.Key) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.records, keyOf{userID, string(key)})
+	t.settle(userID, key)
 	for id, o := range t.orders {
 		if o.UserID != userID || o.Key != key {
 			continue

@@ -5,7 +5,7 @@
 CREATE TABLE users (
   user_id    VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
   balance    DECIMAL(14,2) NOT NULL,
-  credited   DECIMAL(14,2) NOT NULL COMMENT 'all that was ever credited: balance plus the orders that hold',
+  credited   DECIMAL(18,2) NOT NULL COMMENT 'all that was ever credited: balance plus the orders that hold',
   created_at DATETIME(3) NOT NULL,
   PRIMARY KEY (user_id),
   CONSTRAINT ck_users_balance CHECK (balance >= 0)

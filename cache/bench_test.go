@@ -1,0 +1,87 @@
+package cache
+
+import (
+	"fmt"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/oncegate/oncegate/internal/testserver"
+	"github.com/oncegate/oncegate/order"
+)
+
+func BenchmarkAdmitFromTheProcess(b *testing.B) {
+	r := open(b, testserver.Redis(b).Addr, nil)
+	const keys = 1024
+	attempts := make([]order.Attempt, keys)
+	for i := range attempts {
+		attempts[i] = attempt("alice", order.Key(fmt.Sprint("0b9df7c6-5c1a-4a44-8d51-", i)))
+		adm := r.Admit(b.Context(), attempts[i])
+		adm.Ticket.Finish(b.Context(), created())
+	}
+	b.ReportAllocs()
+	b.RunParallel(func(pb *testing.PB) {
+		for i := 0; pb.Next(); i++ {
+			if adm := r.Admit(b.Context(), attempts[i%keys]); adm.Layer != order.LayerProcess {
+				b.Error("not remembered")
+			}
+		}
+	})
+}
+
+func BenchmarkAdmitFromRedis(b *testing.B) {
+	for _, callers := range []int{1, 64} {
+		for name, pipelining := range map[string]bool{"pipelined": true, "plain": false} {
+			b.Run(name+"/"+strconv.Itoa(callers), func(b *testing.B) {
+				r := open(b, testserver.Redis(b).Addr, func(s *settings) { guardOnly(s); s.options.Pipelining = pipelining })
+				a := attempt(b.Name(), "k")
+				r.Admit(b.Context(), a).Ticket.Finish(b.Context(), created())
+				b.ReportAllocs()
+				b.SetParallelism(max(1, callers/2))
+				b.RunParallel(func(pb *testing.PB) {
+					for pb.Next() {
+						if adm := r.Admit(b.Context(), a); adm.Advice != order.Seen {
+							b.Error("not seen")
+						}
+					}
+				})
+			})
+		}
+	}
+}
+
+func BenchmarkEncode(b *testing.B) {
+	c := newCodec(macKey())
+	a, r := attempt("alice", "0b9df7c6-5c1a-4a44-8d51-000000000000"), receipt()
+	b.Run("mark", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			c.mark(&a, time.UnixMilli(1790000000000))
+		}
+	})
+	b.Run("receipt", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			c.receipt(a.UserID, a.Key, &r, maxBody)
+		}
+	})
+	b.Run("name", func(b *testing.B) {
+		n := newNamer("oncegate", macKey())
+		b.ReportAllocs()
+		for b.Loop() {
+			n.name(a.UserID, a.Key)
+		}
+	})
+}
+
+func BenchmarkDecodeReceipt(b *testing.B) {
+	c := newCodec(macKey())
+	r := receipt()
+	record := c.receipt("alice", "0b9df7c6-5c1a-4a44-8d51-000000000000", &r, maxBody)
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := c.decode(record, "alice", "0b9df7c6-5c1a-4a44-8d51-000000000000"); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

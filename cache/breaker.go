@@ -1,0 +1,109 @@
+package cache
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/sony/gobreaker/v2"
+)
+
+// breaker leaves a Redis alone that does not answer, so that its time-outs are
+// paid by few. Once in a while a single operation tries Redis again; all others
+// go on to the ledger meanwhile.
+type breaker struct {
+	tuning  func() Tuning
+	metrics *metrics
+	logger  *slog.Logger
+
+	current atomic.Pointer[circuit]
+	last    atomic.Pointer[error] // the latest failure, for the log
+	mu      sync.Mutex            // guards the change of current
+}
+
+// circuit is a breaker with a fixed time to stay open.
+type circuit struct {
+	*gobreaker.CircuitBreaker[struct{}]
+	openFor time.Duration
+}
+
+func newBreaker(tuning func() Tuning, m *metrics, l *slog.Logger) *breaker {
+	b := &breaker{tuning: tuning, metrics: m, logger: l}
+	b.replace(tuning().BreakerOpenFor)
+	return b
+}
+
+// run runs an operation, unless the breaker is open. It says of a failure
+// whether Redis is to be blamed, as isAnswer and saysNothing tell.
+func (b *breaker) run(openFor time.Duration, op func() error) error {
+	c := b.current.Load()
+	if c.openFor != openFor {
+		c = b.replace(openFor)
+	}
+	_, err := c.Execute(func() (struct{}, error) {
+		err := op()
+		if !isAnswer(err) && !saysNothing(err) {
+			b.last.Store(&err)
+		}
+		return struct{}{}, err
+	})
+	return err
+}
+
+// open reports whether operations are being refused, and why.
+func (b *breaker) open() (because error, open bool) {
+	if b.current.Load().State() != gobreaker.StateOpen {
+		return nil, false
+	}
+	return b.lastFailure(), true
+}
+
+func (b *breaker) lastFailure() error {
+	if err := b.last.Load(); err != nil {
+		return *err
+	}
+	return gobreaker.ErrOpenState
+}
+
+// replace puts a closed breaker in the place of the current one.
+func (b *breaker) replace(openFor time.Duration) *circuit {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if c := b.current.Load(); c != nil && c.openFor == openFor {
+		return c
+	}
+	c := &circuit{openFor: openFor}
+	c.CircuitBreaker = gobreaker.NewCircuitBreaker[struct{}](gobreaker.Settings{
+		MaxRequests:  1,
+		Timeout:      openFor,
+		ReadyToTrip:  func(n gobreaker.Counts) bool { return int(n.ConsecutiveFailures) >= b.tuning().BreakerFailures },
+		IsSuccessful: isAnswer,
+		IsExcluded:   saysNothing,
+		OnStateChange: func(_ string, from, to gobreaker.State) {
+			if b.current.Load() == c {
+				b.changed(from, to)
+			}
+		},
+	})
+	b.current.Store(c)
+	b.metrics.breakerIs(gobreaker.StateClosed)
+	return c
+}
+
+// changed runs under the lock of the breaker, which must not be asked anything.
+// An outage is one line when it begins and one when it ends: the probes that
+// fail in between change nothing.
+func (b *breaker) changed(from, to gobreaker.State) {
+	b.metrics.breakerIs(to)
+	b.metrics.transitions[to].Inc()
+	ctx := context.Background()
+	switch {
+	case from == gobreaker.StateClosed:
+		because := b.lastFailure()
+		b.logger.WarnContext(ctx, "Redis is left alone, the database answers duplicates", "reason", string(reasonOf(because)), "error", because)
+	case to == gobreaker.StateClosed:
+		b.logger.InfoContext(ctx, "Redis answers again")
+	}
+}

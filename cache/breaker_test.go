@@ -1,0 +1,220 @@
+package cache
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/sony/gobreaker/v2"
+	"github.com/stretchr/testify/require"
+
+	"github.com/oncegate/oncegate/internal/faultproxy"
+	"github.com/oncegate/oncegate/internal/testserver"
+	"github.com/oncegate/oncegate/order"
+)
+
+func (r *rig) stateIs(t *testing.T, s gobreaker.State) bool {
+	t.Helper()
+	return value(t, r.guard.metrics.state[s]) == 1
+}
+
+func (r *rig) moves(t *testing.T, to gobreaker.State) int {
+	t.Helper()
+	return int(value(t, r.guard.metrics.transitions[to]))
+}
+
+// quick makes a breaker that a test can wait for.
+func quick(s *settings) { s.options.BreakerFailures, s.options.BreakerOpenFor = 3, 50*time.Millisecond }
+
+func TestBreakerOpensInAnOutageAndClosesAfterItAlthoughMostLookUpsMiss(t *testing.T) {
+	t.Parallel()
+	bothWays(t, func(t *testing.T, ways func(*settings)) {
+		server := testserver.StartRedis(t)
+		r := open(t, server.Addr, withOpTimeout(hurried, func(s *settings) { ways(s); guardOnly(s); quick(s) }))
+		known := attempt("alice", "known")
+		r.admit(t, known, order.Ours).Ticket.Finish(t.Context(), created())
+		// Nine of ten ask for a key that nobody has, which Redis answers with nil.
+		n := 0
+		ask := func() order.Advice {
+			a := known
+			if n++; n%10 != 0 {
+				a = attempt("alice", order.Key(fmt.Sprint("k", n)))
+			}
+			adm := r.Admit(t.Context(), a)
+			adm.Ticket.Finish(t.Context(), order.End{})
+			return adm.Advice
+		}
+		for range 100 {
+			require.NotEqual(t, order.Bypassed, ask())
+		}
+		require.True(t, r.stateIs(t, gobreaker.StateClosed))
+		require.Zero(t, r.moves(t, gobreaker.StateOpen))
+
+		server.Stop()
+		require.Eventually(t, func() bool { ask(); return r.bypassed(t, reasonBreaker) > 0 }, hung, time.Millisecond)
+		for range 50 { // through several probes that fail
+			require.Equal(t, order.Bypassed, ask())
+			time.Sleep(time.Millisecond) //nolint:forbidigo // lets the breaker grow half-open
+		}
+		require.ErrorContains(t, r.Health(t.Context()), "redis")
+		server.Cont()
+		require.Eventually(t, func() bool { ask(); return r.stateIs(t, gobreaker.StateClosed) }, hung, time.Millisecond)
+		for range 20 {
+			require.NotEqual(t, order.Bypassed, ask())
+		}
+		require.NoError(t, r.Health(t.Context()))
+		require.Equal(t, 1, r.log.lines("left alone"), "an outage is logged once")
+		require.Equal(t, 1, r.log.lines("answers again"))
+	})
+}
+
+func TestBreakerDoesNotOpenByMissesDuplicatesOrCallersWhoLeave(t *testing.T) {
+	t.Parallel()
+	bothWays(t, func(t *testing.T, ways func(*settings)) {
+		server := testserver.StartRedis(t)
+		proxy := faultproxy.NewRedis(t, server.Addr)
+		r := open(t, proxy.Addr(), func(s *settings) { ways(s); guardOnly(s); quick(s) })
+		r.admit(t, attempt("alice", "known"), order.Ours).Ticket.Finish(t.Context(), created())
+		for i := range 300 {
+			r.admit(t, attempt("alice", order.Key(fmt.Sprint(i))), order.Ours)
+			r.admit(t, attempt("alice", "known"), order.Seen)
+			r.Peek(t.Context(), "alice", "nobody's")
+		}
+		// Callers leave while their command is on its way, by a hang-up or a
+		// deadline of their own.
+		proxy.OnCommand(func(faultproxy.Command) faultproxy.Action { return faultproxy.DelayReply{For: 30 * time.Millisecond} })
+		var leavers sync.WaitGroup
+		for i := range 100 {
+			leavers.Go(func() {
+				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
+				defer cancel()
+				if i%2 == 0 {
+					ctx, cancel = context.WithCancel(t.Context())
+					time.AfterFunc(5*time.Millisecond, cancel)
+				}
+				r.Admit(ctx, attempt("bob", order.Key(fmt.Sprint(i))))
+			})
+		}
+		within(t, hung, leavers.Wait)
+		require.Positive(t, r.bypassed(t, reasonCancelled))
+		require.Zero(t, r.moves(t, gobreaker.StateOpen))
+	})
+}
+
+func TestOnlyOneProbesAHalfOpenBreakerAndNobodyWaitsForIt(t *testing.T) {
+	t.Parallel()
+	server := testserver.StartRedis(t)
+	proxy := faultproxy.NewRedis(t, server.Addr)
+	r := open(t, proxy.Addr(), func(s *settings) { guardOnly(s); quick(s); s.options.Pipelining = false })
+	proxy.OnCommand(func(faultproxy.Command) faultproxy.Action { return faultproxy.AnswerError{Message: "LOADING"} })
+	for i := range 3 {
+		r.admit(t, attempt("alice", order.Key(fmt.Sprint("open", i))), order.Bypassed)
+	}
+	require.True(t, r.stateIs(t, gobreaker.StateOpen))
+
+	// The probe hangs.
+	probing, until := make(chan struct{}, 200), make(chan struct{})
+	proxy.OnCommand(func(c faultproxy.Command) faultproxy.Action {
+		if c.Name != "SET" {
+			return faultproxy.Pass
+		}
+		probing <- struct{}{}
+		return faultproxy.DelayForward{Until: until}
+	})
+	probe := make(chan order.Admission, 1)
+	require.Eventually(t, func() bool { return r.guard.breaker.current.Load().State() == gobreaker.StateHalfOpen }, hung, time.Millisecond)
+	go func() { probe <- r.Admit(t.Context(), attempt("alice", "probe")) }()
+	<-probing
+	var bypassed atomic.Int32
+	var others sync.WaitGroup
+	for i := range 200 {
+		others.Go(func() {
+			adm := r.Admit(t.Context(), attempt("alice", order.Key(fmt.Sprint(i))))
+			if adm.Advice == order.Bypassed {
+				bypassed.Add(1)
+			}
+			adm.Ticket.Finish(t.Context(), created())
+		})
+	}
+	within(t, hung, others.Wait)
+	require.EqualValues(t, 200, bypassed.Load())
+	require.Empty(t, probing)
+	close(until)
+	adm := <-probe
+	require.Equal(t, order.Ours, adm.Advice)
+	require.True(t, r.stateIs(t, gobreaker.StateClosed))
+	adm.Ticket.Finish(t.Context(), released())
+}
+
+func TestReadingDoesNotCloseTheBreaker(t *testing.T) {
+	t.Parallel()
+	server := testserver.StartRedis(t, "--maxmemory", "1", "--maxmemory-policy", "noeviction")
+	r := open(t, server.Addr, func(s *settings) { guardOnly(s); quick(s) })
+	for i := range 3 {
+		require.NoError(t, r.Health(t.Context()))
+		r.admit(t, attempt("alice", order.Key(fmt.Sprint(i))), order.Bypassed).Ticket.Finish(t.Context(), released())
+	}
+	require.True(t, r.stateIs(t, gobreaker.StateOpen))
+	require.ErrorContains(t, r.Health(t.Context()), "OOM")
+	require.Eventually(t, func() bool { return r.Health(t.Context()) == nil }, hung, time.Millisecond, "half-open: a ping decides")
+	require.False(t, r.stateIs(t, gobreaker.StateClosed))
+}
+
+func TestBreakerIsTunedWhileItRuns(t *testing.T) {
+	t.Parallel()
+	mini := startMini(t)
+	var failures atomic.Int64
+	var openFor atomic.Int64
+	r := open(t, mini.Addr(), func(s *settings) {
+		guardOnly(s)
+		s.options.BreakerFailures, s.options.BreakerOpenFor = 2, time.Hour
+		s.options.Tuning = func() Tuning {
+			t := s.tuning
+			t.BreakerFailures, t.BreakerOpenFor = int(failures.Load()), time.Duration(openFor.Load())
+			return t
+		}
+	})
+	fail := func(n int) {
+		for range n {
+			r.admit(t, attempt("alice", "k"), order.Bypassed)
+		}
+	}
+	mini.SetError("LOADING")
+	failures.Store(4)
+	fail(3)
+	require.True(t, r.stateIs(t, gobreaker.StateClosed))
+	fail(1)
+	require.True(t, r.stateIs(t, gobreaker.StateOpen))
+
+	mini.SetError("")
+	fail(1)
+	openFor.Store(int64(time.Minute)) // who changes the time wants it tried again
+	r.admit(t, attempt("alice", "k"), order.Ours)
+	require.True(t, r.stateIs(t, gobreaker.StateClosed))
+	failures.Store(0) // back to the options
+	mini.SetError("LOADING")
+	fail(2)
+	require.True(t, r.stateIs(t, gobreaker.StateOpen))
+}
+
+func TestReasonsOfErrors(t *testing.T) {
+	t.Parallel()
+	for err, want := range map[error]reason{
+		gobreaker.ErrOpenState:                                reasonBreaker,
+		gobreaker.ErrTooManyRequests:                          reasonBreaker,
+		context.DeadlineExceeded:                              reasonTimeout,
+		redis.ErrPoolTimeout:                                  reasonTimeout,
+		fmt.Errorf("%w: %w", errCallerLeft, context.Canceled): reasonCancelled,
+		redis.ErrClosed:                                       reasonError,
+	} {
+		require.Equal(t, want, reasonOf(err), err)
+	}
+	require.True(t, isAnswer(nil))
+	require.True(t, isAnswer(redis.Nil))
+	require.False(t, isAnswer(redis.ErrClosed))
+	require.Len(t, reasons(), 14)
+}

@@ -1,0 +1,23 @@
+package cache
+
+import (
+	"context"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// compareAndDeleteScript deletes the mark of its owner and nobody else's. It is
+// plain: it names no engine in a first line, for which a Redis that is out of
+// memory would refuse it, and knows no command that is younger than Redis 7.0.
+const compareAndDeleteScript = `if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0`
+
+// compareAndDelete runs the script by its hash, and sends it where it is not
+// known yet.
+func compareAndDelete(ctx context.Context, p pipe, name string, mark []byte) error {
+	hash := redis.NewScript(compareAndDeleteScript).Hash()
+	err := p.send(ctx, redis.NewCmd(ctx, "evalsha", hash, 1, name, mark))
+	if redis.HasErrorPrefix(err, "NOSCRIPT") {
+		err = p.send(ctx, redis.NewCmd(ctx, "eval", compareAndDeleteScript, 1, name, mark))
+	}
+	return err
+}

@@ -1,0 +1,40 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/oncegate/oncegate/store"
+)
+
+func compactCommand(env environment) *cobra.Command {
+	var o store.CompactOptions
+	c := withConfig(&cobra.Command{
+		Use:   "compact",
+		Short: "Empty old answers; keys, digests and orders stay for ever",
+		Long: `Empty the stored answers that are older than retention.responses, and remove
+refusals of that age, in small transactions with pauses. Several at once share
+the work. A later retry is answered from the order, never with a second one.`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			loaded, err := loadConfig(c, env)
+			if err != nil {
+				return err
+			}
+			o.OlderThan = loaded.Config.Retention.Responses
+			return withStore(c, env, func(ctx context.Context, s *store.Store) error {
+				done, err := s.Compact(ctx, o)
+				if err != nil {
+					return err
+				}
+				return json.NewEncoder(env.stdout).Encode(done)
+			})
+		},
+	}, false)
+	c.Flags().IntVar(&o.Batch, "batch", 500, "records of one transaction")
+	c.Flags().DurationVar(&o.Pause, "pause", 20*time.Millisecond, "between two transactions")
+	return c
+}

@@ -1,0 +1,60 @@
+package gateway
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/oncegate/oncegate/order"
+)
+
+// cancelOrder ends a pending order of the caller. Doing it again is answered
+// alike: the state is what was asked for.
+func (s *Server) cancelOrder(x *exchange) {
+	id, err := order.ParseID(x.params.ByName("id"))
+	if err != nil {
+		x.problem(newProblem(CodeNotFound), nil)
+		return
+	}
+	if !x.charged(1) {
+		return
+	}
+	// From here on the work is the server's: a client that leaves undoes nothing.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(x.r.Context()), x.t.ChangeBudget)
+	defer cancel()
+	result, err := s.o.Lifecycle.Cancel(ctx, x.who.UserID, id)
+	switch {
+	case err != nil:
+		x.fail(err)
+	case result.Effect == order.Impossible || result.Effect == order.Stale:
+		x.problem(newProblem(CodeStateConflict).withDetail("The order is "+string(result.Order.Status)+" and can no longer be cancelled."), nil)
+	default:
+		x.private(appendOrder(make([]byte, 0, orderSize), &result.Order))
+	}
+}
+
+// shipOrder marks a paid order as shipped.
+func (a *Admin) shipOrder(w http.ResponseWriter, r *http.Request) {
+	id, err := order.ParseID(r.PathValue("id"))
+	if err != nil {
+		a.problem(w, newProblem(CodeNotFound))
+		return
+	}
+	// A form of another origin cannot send this type without asking first.
+	if !jsonBody(r.Header) {
+		a.problem(w, newProblem(CodeUnsupportedMediaType))
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), a.o.Budget)
+	defer cancel()
+	result, err := a.o.Shipper.Ship(ctx, id)
+	switch {
+	case err != nil:
+		a.problem(w, problemOf(err))
+	case result.Effect == order.Impossible:
+		a.problem(w, newProblem(CodeStateConflict).withDetail("The order is "+string(result.Order.Status)+" and cannot be shipped."))
+	default:
+		b := append(result.Order.ID.Append(append(appendMember([]byte{'{'}, "order_id"), '"')), '"')
+		b = appendText(b, "status", string(result.Order.Status))
+		a.answer(w, append(appendText(b, "effect", string(result.Effect)), '}'))
+	}
+}
