@@ -127,11 +127,7 @@ func TestClusterThatIsAwayHoldsNobody(t *testing.T) {
 				node := cluster(t)
 				change := clustered(withOpTimeout(hurried, func(s *settings) { ways(s); s.options.BreakerFailures = 1 << 20 }))
 				warm, cold := open(t, node.Addr, change), open(t, node.Addr, change)
-				require.Eventually(t, func() bool {
-					adm := warm.Admit(t.Context(), attempt("alice", "k"))
-					adm.Ticket.Finish(t.Context(), released())
-					return adm.Advice == order.Ours
-				}, hung, 10*time.Millisecond)
+				warm.warm(t)
 				fault(node)
 				for _, r := range []*rig{warm, cold} {
 					for i := range 3 {

@@ -166,6 +166,18 @@ func (r *rig) admit(t *testing.T, a order.Attempt, want order.Advice) order.Admi
 	return adm
 }
 
+// warm connects a filter whose time-outs are short, on a machine that is busy.
+func (r *rig) warm(t *testing.T) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		adm := r.Admit(t.Context(), attempt("alice", "warm"))
+		if adm.Ticket != nil {
+			adm.Ticket.Finish(t.Context(), released())
+		}
+		return adm.Advice == order.Ours
+	}, hung, 10*time.Millisecond)
+}
+
 // within runs f and fails the test if it does not end.
 func within(t *testing.T, limit time.Duration, f func()) {
 	t.Helper()

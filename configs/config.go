@@ -20,6 +20,9 @@ type Config struct {
 	Limits      Limits      `conf:"limits"`
 	Users       Users       `conf:"users"`
 	Retention   Retention   `conf:"retention"`
+	Batches     Batches     `conf:"batches"`
+	Webhooks    Webhooks    `conf:"webhooks"`
+	Messages    Messages    `conf:"messages"`
 	Log         Log         `conf:"log"`
 
 	InProgressGrace time.Duration `conf:"in_progress_grace" doc:"how long a mark in Redis is believed before the database is asked"`
@@ -149,7 +152,35 @@ type Users struct {
 
 // Retention is how long answers are kept; keys are kept as long as their orders.
 type Retention struct {
-	Responses time.Duration `conf:"responses" doc:"how long a replay has the first bytes; after it the answer is made from the order"`
+	Responses    time.Duration `conf:"responses" doc:"how long a replay has the first bytes; after it the answer is made from the order"`
+	CompactEvery time.Duration `conf:"compact_every" doc:"how often old answers are emptied in the background; 0: only by 'oncegate compact'"`
+}
+
+// Batches are the requests that are carried out later.
+type Batches struct {
+	AsyncWorkers int           `conf:"async_workers" doc:"workers for batches that were accepted with 'Prefer: respond-async'; 0: none on this gateway"`
+	AsyncLease   time.Duration `conf:"async_lease" doc:"how long a worker has for one batch before another takes it over"`
+}
+
+// Webhooks are the payment callbacks.
+type Webhooks struct {
+	Secret         Secret `conf:"secret" doc:"signs payment callbacks (Standard Webhooks: whsec_ and base64); empty: there is no such route"`
+	PreviousSecret Secret `conf:"previous_secret" doc:"still accepted, so that the secret can be replaced without a gap"`
+}
+
+// Messages are the payment events of a broker.
+type Messages struct {
+	Broker        string   `conf:"broker" doc:"redis (Streams), kafka or amqp; empty: no messages are read"`
+	Addrs         []string `conf:"addrs" doc:"host:port of the Redis or Kafka brokers"`
+	Username      string   `conf:"username" doc:"user of a Redis or Kafka broker"`
+	Password      Secret   `conf:"password" doc:"password of a Redis or Kafka broker, or the URI of an AMQP broker"`
+	TLS           bool     `conf:"tls" doc:"encrypt, and verify the server's certificate against the system's roots"`
+	Topic         string   `conf:"topic" doc:"where the events are"`
+	ParkedTopic   string   `conf:"parked_topic" doc:"where messages go that can never succeed, with the reason"`
+	Group         string   `conf:"group" doc:"shared by all who divide the messages among them"`
+	Name          string   `conf:"name" doc:"who deduplicates; must stay the same for as long as messages may come again"`
+	Workers       int      `conf:"workers" doc:"messages handled side by side"`
+	MaxDeliveries int      `conf:"max_deliveries" doc:"after how many deliveries a message is parked whose order is not there"`
 }
 
 // Log is the log on stderr.

@@ -1,6 +1,7 @@
 package configs
 
 import (
+	"encoding/base64"
 	"fmt"
 	"net"
 	"net/http"
@@ -8,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/go-sql-driver/mysql"
 )
@@ -41,6 +43,7 @@ func (c *Config) faults() []string {
 	v.redis(c)
 	v.filter(c)
 	v.policy(c)
+	v.events(c)
 	v.times(c)
 	return v.faults
 }
@@ -158,6 +161,32 @@ func (v *validation) filter(c *Config) {
 	v.size("cache.max_body", k.MaxBody, 1, 1<<20)
 	v.within("cache.local_entries", k.LocalEntries, 1, 100_000_000)
 	v.size("cache.local_bytes", k.LocalBytes, 1<<20, 1<<40)
+}
+
+func (v *validation) events(c *Config) {
+	v.within("batches.async_workers", c.Batches.AsyncWorkers, 0, 64)
+	v.check(c.Batches.AsyncLease > 2*c.RequestBudget,
+		"batches.async_lease (%v) must be above twice request_budget (%v)", c.Batches.AsyncLease, c.RequestBudget)
+	for name, secret := range map[string]Secret{"webhooks.secret": c.Webhooks.Secret, "webhooks.previous_secret": c.Webhooks.PreviousSecret} {
+		if !secret.IsSet() {
+			continue
+		}
+		_, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret.Reveal(), "whsec_"))
+		v.check(err == nil, "%s must be base64, with or without the prefix whsec_", name)
+		v.secret(name, secret, minSecret)
+	}
+	v.check(c.Webhooks.Secret.IsSet() || !c.Webhooks.PreviousSecret.IsSet(), "webhooks.previous_secret needs webhooks.secret")
+	m := &c.Messages
+	if m.Broker == "" {
+		return
+	}
+	v.oneOf("messages.broker", m.Broker, "redis", "kafka", "amqp")
+	v.check(len(m.Addrs) > 0 || m.Broker == "amqp", "messages.addrs is required with messages.broker")
+	v.check(m.Broker != "amqp" || m.Password.IsSet(), "messages.password must be the URI of the AMQP broker")
+	v.check(m.Topic != "" && m.ParkedTopic != "" && m.Topic != m.ParkedTopic, "messages.topic and messages.parked_topic are required and must differ")
+	v.check(m.Group != "" && m.Name != "", "messages.group and messages.name are required")
+	v.within("messages.workers", m.Workers, 1, 1024)
+	v.within("messages.max_deliveries", m.MaxDeliveries, 1, 1_000_000)
 }
 
 func (v *validation) policy(c *Config) {

@@ -57,6 +57,8 @@ func (v *validation) ranges(c *Config) {
 		{limit{"http.idle_timeout", c.HTTP.IdleTimeout}, time.Millisecond, day},
 		{limit{"http.drain_delay", c.HTTP.DrainDelay}, 0, time.Hour},
 		{limit{"auth.leeway", c.Auth.Leeway}, 0, 5 * time.Minute},
+		{limit{"retention.compact_every", c.Retention.CompactEvery}, 0, 30 * day},
+		{limit{"batches.async_lease", c.Batches.AsyncLease}, time.Second, day},
 		{limit{"retention.responses", c.Retention.Responses}, day, 36500 * day},
 	} {
 		v.check(r.d >= r.lowest && r.d <= r.highest, "%s (%s) must be from %s to %s",

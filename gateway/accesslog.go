@@ -20,6 +20,8 @@ func (x *exchange) log(ep *endpoint, status int, took time.Duration) {
 		level = slog.LevelError
 	case status >= http.StatusInternalServerError && !ep.quiet:
 		level = slog.LevelWarn
+	case x.change.Effect == order.Parked, x.change.RefundOwed && !x.change.Duplicate:
+		level = slog.LevelWarn // somebody has to look at it
 	case ep.quiet, x.answer.Kind == order.Replayed:
 		level = slog.LevelDebug
 	}
@@ -46,6 +48,13 @@ func (x *exchange) log(ep *endpoint, status int, took time.Duration) {
 	}
 	if x.answer.Kind != 0 {
 		attrs = append(attrs, slog.String("kind", x.answer.Kind.String()), slog.String("layer", x.answer.Layer.String()))
+	}
+	if x.change.Effect != "" {
+		attrs = append(attrs, slog.String("effect", string(x.change.Effect)),
+			slog.Bool("duplicate", x.change.Duplicate), slog.Bool("refund_owed", x.change.RefundOwed))
+	}
+	if id := x.change.Order.ID; !id.IsZero() {
+		attrs = append(attrs, slog.String("order_id", id.String()))
 	}
 	if x.code != "" {
 		attrs = append(attrs, slog.String("code", string(x.code)))

@@ -33,8 +33,11 @@ func (id Identity) Has(scope string) bool {
 
 // challenges of RFC 6750, section 3.
 const (
-	challengeNone    = `Bearer realm="oncegate"`
-	challengeInvalid = `Bearer realm="oncegate", error="invalid_token", error_description="the token is expired, malformed or not for this service"`
+	challengeNone = `Bearer realm="oncegate"`
+	// challengeSignature goes with a scheme of our own: RFC 9110 wants a challenge
+	// with every 401, and no registered scheme is that of Standard Webhooks.
+	challengeSignature = `StandardWebhooks realm="oncegate"`
+	challengeInvalid   = `Bearer realm="oncegate", error="invalid_token", error_description="the token is expired, malformed or not for this service"`
 )
 
 func challengeScope(scope string) string {

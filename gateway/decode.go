@@ -78,6 +78,7 @@ func decodeBatch(body string, maxRows int) draft {
 type decoder struct {
 	scanner
 	faults []order.FieldFault
+	within string // the member whose object is being read; empty for the body's own
 }
 
 // at records a fault of a member; of the row or the body when name is empty.
@@ -90,6 +91,9 @@ func (d *decoder) at(row int, name, reason string) {
 		name = strings.ToValidUTF8(name[:maxPathName], "")
 	}
 	path := name
+	if d.within != "" {
+		path = strings.TrimSuffix(d.within+"."+name, ".")
+	}
 	if row != noRow {
 		path = "orders[" + strconv.Itoa(row) + "]"
 		if name != "" {

@@ -28,6 +28,23 @@ func decodeAvailable(body string) (int64, error) {
 	return available, err
 }
 
+// decodeNothing reads {}, or no body at all: what would be passed over is refused.
+func decodeNothing(body string) error {
+	if body == "" {
+		return nil
+	}
+	d := decoder{scanner: scanner{s: body}}
+	if d.begin() {
+		var seen uint8
+		d.members(noRow, func(name string) { d.wanted(noRow, name, &seen, 0) })
+		d.end()
+	}
+	if len(d.faults) > 0 {
+		return &order.InvalidError{Faults: d.faults}
+	}
+	return nil
+}
+
 // decodeOne reads an object with exactly one member.
 func decodeOne(body, member string, value func(*decoder)) error {
 	d := decoder{scanner: scanner{s: body}}

@@ -22,8 +22,8 @@ const statusClientGone = 499
 // endpoint is one route of the public listener.
 type endpoint struct {
 	name  string // for logs and metrics
-	scope string // what a token must have; empty: open to all
-	quiet bool   // probes and the like, logged at debug level
+	scope string // what a token must have; empty: no token is asked for
+	quiet bool   // probes and the like: logged at debug level, never turned away
 	serve func(*exchange)
 }
 
@@ -41,6 +41,7 @@ type exchange struct {
 	code   Code
 	cause  error
 	answer order.Answer
+	change order.Transition
 	key    order.Key
 	digest order.Digest
 
@@ -69,21 +70,25 @@ func (s *Server) handle(ep endpoint) gin.HandlerFunc {
 		x.id = requestID(x.r)
 		x.set("X-Request-Id", x.id)
 		defer x.end(&ep, m, started)
-		if ep.scope == "" || x.admitted(ep.scope) {
+		if (ep.quiet || x.placed()) && (ep.scope == "" || x.allowed(ep.scope)) {
 			ep.serve(x)
 		}
 	}
 }
 
-// admitted takes a place among the requests in flight and finds out who asks.
-// The place is given back by end.
-func (x *exchange) admitted(scope string) bool {
+// placed takes a place among the requests in flight, which end gives back.
+func (x *exchange) placed() bool {
 	n := x.s.inFlight.Add(1)
 	x.s.o.Metrics.inFlight.Inc()
 	if x.t.MaxInFlight > 0 && n > int64(x.t.MaxInFlight) {
 		x.problem(newProblem(CodeOverloaded), nil)
 		return false
 	}
+	return true
+}
+
+// allowed finds out who asks.
+func (x *exchange) allowed(scope string) bool {
 	who, p, err := authorize(x.s.o.Auth, x.r, scope)
 	x.who = who
 	if p != nil {
@@ -95,7 +100,7 @@ func (x *exchange) admitted(scope string) bool {
 
 // end recovers from a panic, counts and logs, whatever happened.
 func (x *exchange) end(ep *endpoint, m *routeMetrics, started time.Time) {
-	if ep.scope != "" {
+	if !ep.quiet {
 		x.s.inFlight.Add(-1)
 		x.s.o.Metrics.inFlight.Dec()
 	}

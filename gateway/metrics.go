@@ -103,7 +103,7 @@ func NewMetrics(reg prometheus.Registerer) (*Metrics, error) {
 		m.anomalies[a] = anomalies.WithLabelValues(string(a))
 	}
 	for _, c := range Codes() {
-		if c != CodeInsufficientBalance && c != CodeOutOfStock && c != CodeOrderExists {
+		if c != CodeInsufficientBalance && c != CodeOutOfStock && c != CodeOrderExists && c != CodeExecutionFailed {
 			m.problems[c] = problems.WithLabelValues(string(c))
 		}
 	}

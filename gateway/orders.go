@@ -47,7 +47,8 @@ func (x *exchange) submit(op order.Operation, limit int, decode func(string) dra
 		return
 	}
 	wait := preferredWait(x.r.Header, x.t.MaxWait)
-	later := op == order.CreateBatch && key != "" && prefersLater(x.r.Header)
+	// Without an address to ask at there is nothing to say in a 202.
+	later := op == order.CreateBatch && statusURL(key) != "" && prefersLater(x.r.Header)
 	var a order.Answer
 	if later {
 		a, err = x.s.o.Submitter.Defer(x.r.Context(), c)
@@ -57,10 +58,7 @@ func (x *exchange) submit(op order.Operation, limit int, decode func(string) dra
 	if err != nil || a.Kind == order.Replayed || a.Kind == order.InProgress {
 		x.s.rates.giveBack(x.who.UserID, cost, &x.t)
 	}
-	switch {
-	case later:
-		x.set("Preference-Applied", "respond-async")
-	case wait > 0:
+	if wait > 0 && !later {
 		x.set("Preference-Applied", "wait="+strconv.Itoa(int(wait/time.Second)))
 	}
 	if err != nil {
@@ -86,11 +84,7 @@ func (x *exchange) show() {
 		x.set("Cache-Control", noStore)
 		x.receipt(&a.Receipt.Response)
 	case order.Accepted:
-		url := statusURL(x.key)
-		x.set("Location", url)
-		x.set("Cache-Control", noStore)
-		b := appendText([]byte{'{'}, "state", stateInProgress)
-		x.body(http.StatusAccepted, jsonType, append(appendText(b, "status_url", url), '}'))
+		x.accepted()
 	case order.Rejected:
 		x.set("Cache-Control", noStore)
 		x.receipt(&a.Receipt.Response)
@@ -104,6 +98,19 @@ func (x *exchange) show() {
 		p.statusURL = statusURL(x.key)
 		x.problem(p, nil)
 	}
+}
+
+// accepted says where to ask what becomes of a request, and when.
+func (x *exchange) accepted() {
+	url := statusURL(x.key)
+	p := problem{retryAfter: max(x.answer.RetryAfter, time.Second)}
+	x.set("Location", url)
+	x.set("Retry-After", strconv.FormatInt(p.seconds(), 10))
+	x.set("Preference-Applied", "respond-async")
+	x.set("Cache-Control", noStore)
+	b := appendText([]byte{'{'}, "state", stateInProgress)
+	b = appendInt(b, "retry_after_ms", p.retryAfter.Milliseconds())
+	x.body(http.StatusAccepted, jsonType, append(appendText(b, "status_url", url), '}'))
 }
 
 // receipt writes the bytes that a committed transaction wrote, and no others.

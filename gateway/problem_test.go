@@ -63,7 +63,8 @@ func TestNoRetryableProblemSuggestsANewKey(t *testing.T) {
 	for _, c := range Codes() {
 		k := c.kind()
 		require.NotEmpty(t, k.title, c)
-		if k.retryable || k.status >= 500 || k.outcome == order.OutcomeUnknown {
+		// A refusal is final: the answer that is remembered made nothing.
+		if k.retryable || k.status >= 500 && k.outcome != order.OutcomeRejected || k.outcome == order.OutcomeUnknown {
 			require.False(t, k.safeNewKey, c)
 		}
 		if k.status == http.StatusTooManyRequests || k.status == http.StatusServiceUnavailable {

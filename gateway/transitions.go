@@ -7,6 +7,9 @@ import (
 	"github.com/oncegate/oncegate/order"
 )
 
+// changeCost is what a change of state costs: as much as a new order.
+const changeCost = 1
+
 // cancelOrder ends a pending order of the caller. Doing it again is answered
 // alike: the state is what was asked for.
 func (s *Server) cancelOrder(x *exchange) {
@@ -15,20 +18,23 @@ func (s *Server) cancelOrder(x *exchange) {
 		x.problem(newProblem(CodeNotFound), nil)
 		return
 	}
-	if !x.charged(1) {
+	if !x.charged(changeCost) {
 		return
 	}
 	// From here on the work is the server's: a client that leaves undoes nothing.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(x.r.Context()), x.t.ChangeBudget)
 	defer cancel()
-	result, err := s.o.Lifecycle.Cancel(ctx, x.who.UserID, id)
+	x.change, err = s.o.Lifecycle.Cancel(ctx, x.who.UserID, id)
+	if x.change.Effect != order.Applied {
+		x.s.rates.giveBack(x.who.UserID, changeCost, &x.t)
+	}
 	switch {
 	case err != nil:
 		x.fail(err)
-	case result.Effect == order.Impossible || result.Effect == order.Stale:
-		x.problem(newProblem(CodeStateConflict).withDetail("The order is "+string(result.Order.Status)+" and can no longer be cancelled."), nil)
+	case x.change.Effect == order.Impossible:
+		x.problem(newProblem(CodeStateConflict).withDetail("The order is "+string(x.change.Order.Status)+" and can no longer be cancelled."), nil)
 	default:
-		x.private(appendOrder(make([]byte, 0, orderSize), &result.Order))
+		x.private(appendOrder(make([]byte, 0, orderSize), &x.change.Order))
 	}
 }
 
@@ -39,9 +45,12 @@ func (a *Admin) shipOrder(w http.ResponseWriter, r *http.Request) {
 		a.problem(w, newProblem(CodeNotFound))
 		return
 	}
-	// A form of another origin cannot send this type without asking first.
-	if !jsonBody(r.Header) {
-		a.problem(w, newProblem(CodeUnsupportedMediaType))
+	body, ok := a.body(w, r)
+	if !ok {
+		return
+	}
+	if err := decodeNothing(body); err != nil {
+		a.problem(w, problemOf(err))
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), a.o.Budget)

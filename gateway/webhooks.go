@@ -1,16 +1,15 @@
 package gateway
 
 import (
-	"context"
-	"crypto/sha256"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
+	"strings"
 	"time"
 
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
-
-	"github.com/oncegate/oncegate/order"
 )
 
 // The headers of Standard Webhooks, in canonical form.
@@ -18,13 +17,18 @@ const (
 	headerWebhookID        = "Webhook-Id"
 	headerWebhookTimestamp = "Webhook-Timestamp"
 	headerWebhookSignature = "Webhook-Signature"
+
+	webhookIDName = "webhook-id" // as senders write it
 )
 
-// webhookConsumer names the callbacks among those who deduplicate messages.
-const webhookConsumer = "webhook"
-
-// maxEventBody bounds the body of a callback, in bytes.
-const maxEventBody = 16 << 10
+const (
+	// webhookTolerance is how far a sender's clock and ours may be apart. It
+	// also bounds how long a signature that somebody has overheard is good for.
+	webhookTolerance = 5 * time.Minute
+	// MinWebhookSecretLen is the shortest secret that the standard allows, in
+	// bytes once decoded.
+	MinWebhookSecretLen = 24
+)
 
 // Webhooks verifies the signatures of payment callbacks (Standard Webhooks:
 // HMAC-SHA256 over id, timestamp and raw body; a timestamp is good for five
@@ -34,140 +38,60 @@ type Webhooks struct{ secrets []*standardwebhooks.Webhook }
 // NewWebhooks takes secrets as the standard writes them: base64, with or
 // without the prefix whsec_.
 func NewWebhooks(secrets []string) (*Webhooks, error) {
+	if len(secrets) == 0 {
+		return nil, errors.New("webhooks need a secret")
+	}
 	w := &Webhooks{}
 	for i, secret := range secrets {
-		verifier, err := standardwebhooks.NewWebhook(secret)
+		raw, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, "whsec_"))
 		if err != nil {
-			return nil, fmt.Errorf("webhook secret %d is not base64", i+1)
+			return nil, fmt.Errorf("webhook secret %d is not base64", i+1) // the cause would repeat a part of it
+		}
+		if len(raw) < MinWebhookSecretLen {
+			return nil, fmt.Errorf("webhook secret %d must have at least %d bytes", i+1, MinWebhookSecretLen)
+		}
+		verifier, err := standardwebhooks.NewWebhookRaw(raw)
+		if err != nil {
+			return nil, fmt.Errorf("webhook secret %d: %w", i+1, err)
 		}
 		w.secrets = append(w.secrets, verifier)
-	}
-	if len(w.secrets) == 0 {
-		return nil, errors.New("webhooks need a secret")
 	}
 	return w, nil
 }
 
-var errHeaders = errors.New("webhook-id, webhook-timestamp and webhook-signature are needed, once each")
+var (
+	errWebhookHeaders   = errors.New("webhook-id, webhook-timestamp and webhook-signature are needed, once each")
+	errWebhookTimestamp = errors.New("webhook-timestamp is not a number of seconds")
+	errWebhookTime      = errors.New("webhook-timestamp is more than five minutes away from now")
+	errWebhookSignature = errors.New("no signature is that of a secret")
+)
 
-func (w *Webhooks) verify(body string, h http.Header) error {
+// timely tells whether the headers are there and are of now. It needs no body:
+// what it refuses is not read.
+func (w *Webhooks) timely(h http.Header, now time.Time) error {
 	for _, name := range []string{headerWebhookID, headerWebhookTimestamp, headerWebhookSignature} {
-		if len(h[name]) != 1 {
-			return errHeaders
+		if v := h[name]; len(v) != 1 || v[0] == "" {
+			return errWebhookHeaders
 		}
 	}
-	var err error
+	sent, err := strconv.ParseInt(h[headerWebhookTimestamp][0], 10, 64)
+	tolerance := int64(webhookTolerance / time.Second)
+	switch {
+	case err != nil:
+		return errWebhookTimestamp // the cause would repeat what anybody can send
+	case sent < now.Unix()-tolerance, sent > now.Unix()+tolerance:
+		return errWebhookTime
+	}
+	return nil
+}
+
+// verify compares in constant time. The time itself is timely's to judge, by
+// the clock of this gateway and not that of the library.
+func (w *Webhooks) verify(body []byte, h http.Header) error {
 	for _, secret := range w.secrets {
-		if err = secret.Verify([]byte(body), h); err == nil {
+		if secret.VerifyIgnoringTimestamp(body, h) == nil {
 			return nil
 		}
 	}
-	return err
-}
-
-// paymentEvent deals with one delivery of a payment event. It answers 2xx once
-// the event, its effect and what deduplicates it are committed, and not before.
-func (s *Server) paymentEvent(x *exchange) {
-	if !jsonBody(x.r.Header) {
-		x.problem(newProblem(CodeUnsupportedMediaType), nil)
-		return
-	}
-	body, p, err := s.bodies.read(x.r, maxEventBody)
-	if p != nil {
-		x.problem(p, err)
-		return
-	}
-	if err := s.o.Webhooks.verify(body, x.r.Header); err != nil {
-		x.problem(newProblem(CodeSignatureInvalid), err)
-		return
-	}
-	m, err := decodePayment(body)
-	if err == nil {
-		m.Consumer, m.MessageID = webhookConsumer, x.r.Header.Get(headerWebhookID)
-		m.Digest, m.Body = sha256.Sum256([]byte(body)), []byte(body)
-		err = m.Validate()
-	}
-	if err != nil {
-		x.problem(problemOf(err), nil)
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(x.r.Context()), x.t.ChangeBudget)
-	defer cancel()
-	result, err := s.o.Lifecycle.Apply(ctx, m)
-	switch {
-	case errors.Is(err, order.ErrNotFound):
-		p := newProblem(CodeOrderNotThere)
-		p.retryAfter = 5 * time.Second
-		x.problem(p, nil)
-	case err != nil:
-		x.fail(err)
-	default:
-		s.o.Metrics.paymentEvent(&result)
-		b := appendText([]byte{'{'}, "effect", string(result.Effect))
-		b = appendBool(b, "duplicate", result.Duplicate)
-		x.private(append(appendBool(b, "refund_owed", result.RefundOwed), '}'))
-	}
-}
-
-// decodePayment reads {"type":…,"data":{"order_id":…,"amount":…,"provider_reference":…}}.
-func decodePayment(body string) (order.PaymentMessage, error) {
-	var m order.PaymentMessage
-	d := decoder{scanner: scanner{s: body}}
-	if d.begin() {
-		d.payment(&m)
-		d.end()
-	}
-	if len(d.faults) > 0 {
-		return m, &order.InvalidError{Faults: d.faults}
-	}
-	return m, nil
-}
-
-func (d *decoder) payment(m *order.PaymentMessage) {
-	var seen uint8
-	d.members(noRow, func(name string) {
-		switch {
-		case name == "type" && d.wanted(noRow, name, &seen, 1):
-			text, _ := d.textMember(noRow, name)
-			m.Type = order.EventType(text)
-		case name == "data" && d.wanted(noRow, name, &seen, 2):
-			if !d.take('{') {
-				d.at(noRow, name, "must be an object")
-				d.skip(1)
-				return
-			}
-			d.paymentData(m)
-		case name != "type" && name != "data":
-			d.wanted(noRow, name, &seen, 0)
-		}
-	})
-	if d.fault == "" && seen&2 == 0 {
-		d.at(noRow, "data", "is required")
-	}
-}
-
-func (d *decoder) paymentData(m *order.PaymentMessage) {
-	var seen uint8
-	d.members(noRow, func(name string) {
-		path := "data." + name
-		switch {
-		case name == "order_id" && d.wanted(noRow, path, &seen, 1):
-			if text, ok := d.textMember(noRow, path); ok {
-				id, err := order.ParseID(text)
-				if err != nil {
-					d.at(noRow, path, err.Error())
-				}
-				m.OrderID = id
-			}
-		case name == "amount" && d.wanted(noRow, path, &seen, 2):
-			m.Amount = d.amountMember(noRow, path)
-		case name == "provider_reference" && d.wanted(noRow, path, &seen, 4):
-			m.ProviderReference, _ = d.textMember(noRow, path)
-		case name != "order_id" && name != "amount" && name != "provider_reference":
-			d.wanted(noRow, path, &seen, 0)
-		}
-	})
-	if d.fault == "" && seen&1 == 0 {
-		d.at(noRow, "data.order_id", "is required")
-	}
+	return errWebhookSignature
 }

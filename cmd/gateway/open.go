@@ -40,6 +40,14 @@ func (a *App) open(ctx context.Context, cfg *configs.Config) error {
 	if err != nil {
 		return err
 	}
+	a.openBackground(cfg, ledger)
+	if err := a.openMessages(cfg, ledger, registry); err != nil {
+		return err
+	}
+	webhooks, err := openWebhooks(cfg)
+	if err != nil {
+		return err
+	}
 	tuning := decisionTuning(cfg)
 	intake := order.NewIntake(order.Options{
 		Filter: filter, Ledger: ledger, Deferrals: ledger, Observer: metrics, Now: time.Now,
@@ -51,7 +59,7 @@ func (a *App) open(ctx context.Context, cfg *configs.Config) error {
 		return err
 	}
 	return a.openPublic(ctx, cfg, gateway.Options{
-		Submitter: intake, Book: ledger, Lifecycle: ledger, Auth: auth, Renderer: renderer, Metrics: metrics,
+		Submitter: intake, Book: ledger, Lifecycle: ledger, Webhooks: webhooks, Auth: auth, Renderer: renderer, Metrics: metrics,
 		Health: a.health(ledger, filter), LogHashKey: logHashKey(macKey),
 	})
 }
@@ -136,6 +144,18 @@ func (a *App) health(s *store.Store, f *cache.Filter) *gateway.Health {
 		Now:    time.Now,
 		Logger: a.log,
 	})
+}
+
+// openWebhooks verifies payment callbacks; nil without a secret.
+func openWebhooks(cfg *configs.Config) (*gateway.Webhooks, error) {
+	if !cfg.Webhooks.Secret.IsSet() {
+		return nil, nil
+	}
+	secrets := []string{cfg.Webhooks.Secret.Reveal()}
+	if cfg.Webhooks.PreviousSecret.IsSet() {
+		secrets = append(secrets, cfg.Webhooks.PreviousSecret.Reveal())
+	}
+	return gateway.NewWebhooks(secrets)
 }
 
 func databaseFile(cfg *configs.Config) string { return filepath.Join(cfg.DataDir, "oncegate.db") }

@@ -59,7 +59,7 @@ func run(ctx context.Context, env environment) int {
 	}
 	root.AddCommand(
 		serveCommand(env), migrateCommand(env), tokenCommand(env), configCommand(env),
-		auditCommand(env), compactCommand(env), keyCommand(env), healthcheckCommand(env), versionCommand(env),
+		consumeCommand(env), auditCommand(env), compactCommand(env), keyCommand(env), healthcheckCommand(env), versionCommand(env),
 	)
 	onStart(root, func() { started = true })
 	root.SetArgs(env.args)

@@ -1,0 +1,229 @@
+package main
+
+import (
+	"bytes"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/oncegate/oncegate/loadtest"
+	"github.com/oncegate/oncegate/loadtest/drive"
+	"github.com/oncegate/oncegate/loadtest/identity"
+	"github.com/oncegate/oncegate/loadtest/mark"
+	"github.com/oncegate/oncegate/loadtest/pace"
+	"github.com/oncegate/oncegate/loadtest/result"
+	"github.com/oncegate/oncegate/loadtest/scenario"
+)
+
+// The environment variables that hold what must not stand on a command line.
+const (
+	envTokenSecret   = "LOADTEST_TOKEN_SECRET"
+	envWebhookSecret = "LOADTEST_WEBHOOK_SECRET" //nolint:gosec // G101: a name
+	envDSN           = "LOADTEST_AUDIT_DSN"
+)
+
+// settings turns the flags into a run. Everything that can be wrong with them is
+// found here, before the first request.
+func (f *runFlags) settings(now time.Time) (loadtest.Config, error) {
+	c := loadtest.Config{
+		Run: f.run, Label: f.label, Version: version(), Seed: f.seed,
+		Timeout: f.timeout, Drain: f.drain, Settle: f.settle, MaxInFlight: f.maxInFlight, MaxLag: f.maxLag,
+		AuditTimeout: f.auditTimeout, CheckTime: f.checkTime, DSN: or(f.dsn, os.Getenv(envDSN)),
+	}
+	if c.Seed == 0 {
+		c.Seed = rand.Uint64() >> 11 // exact in JSON readers that know only floating point
+	}
+	if c.Run == "" {
+		c.Run = strconv.FormatUint(rand.Uint64()>>24, 36)
+	}
+	for _, step := range []func(*loadtest.Config, time.Time) error{f.where, f.what, f.when, f.who, f.verdict} {
+		if err := step(&c, now); err != nil {
+			return c, err
+		}
+	}
+	return c, nil
+}
+
+func (f *runFlags) where(c *loadtest.Config, _ time.Time) (err error) {
+	if c.Target, err = url.Parse(f.target); err != nil {
+		return fmt.Errorf("--target: %w", err)
+	}
+	if f.adminURL != "" {
+		if c.Create.Admin, err = url.Parse(f.adminURL); err != nil {
+			return fmt.Errorf("--admin-url: %w", err)
+		}
+	}
+	if f.caFile == "" && !f.insecure {
+		return nil
+	}
+	c.TLS = &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: f.insecure} //nolint:gosec // G402: asked for by --insecure
+	if f.caFile != "" {
+		pem, err := os.ReadFile(f.caFile)
+		if err != nil {
+			return fmt.Errorf("--ca-file: %w", err)
+		}
+		c.TLS.RootCAs = x509.NewCertPool()
+		if !c.TLS.RootCAs.AppendCertsFromPEM(pem) {
+			return errors.New("--ca-file: no certificate in it")
+		}
+	}
+	return nil
+}
+
+func (f *runFlags) what(c *loadtest.Config, _ time.Time) (err error) {
+	if c.Scenario, err = scenario.Load(f.scenario); err != nil {
+		return err
+	}
+	if f.repeatAfter < 0 || (f.repeatAfter > 0 && !c.Scenario.SetRepeatAfter(f.repeatAfter)) {
+		return errors.New("--repeat-after: nothing repeats in this scenario")
+	}
+	if f.copies < 0 || (f.copies > 0 && !c.Scenario.SetCopies(f.copies)) {
+		return errors.New("--copies: nothing has copies in this scenario")
+	}
+	if f.users > 0 {
+		c.Scenario.Users.Count = f.users
+	}
+	secret, err := secretFrom(f.webhookSecretFile, envWebhookSecret)
+	if err != nil || len(secret) == 0 {
+		return err
+	}
+	c.Webhook, err = drive.NewSigner(string(secret))
+	return err
+}
+
+func (f *runFlags) when(c *loadtest.Config, _ time.Time) (err error) {
+	c.Shape = pace.Shape{Length: f.duration, Ramp: f.ramp}
+	if c.Shape.Rate, err = pace.ParseRate(f.rate); err != nil {
+		return err
+	}
+	for _, text := range f.spikes {
+		k, err := pace.ParseSpike(text)
+		if err != nil {
+			return err
+		}
+		c.Shape.Spikes = append(c.Shape.Spikes, k)
+	}
+	switch f.arrivals {
+	case "poisson":
+		c.Poisson = true
+	case "even":
+	default:
+		return errors.New("--arrivals: want poisson or even")
+	}
+	if f.closed {
+		if f.concurrency < 1 || f.ramp > 0 || len(f.spikes) > 0 {
+			return errors.New("--closed: needs --concurrency, and knows no ramp and no spikes")
+		}
+		c.Clients = f.concurrency
+	}
+	_, err = c.Shape.Plan()
+	return err
+}
+
+func (f *runFlags) who(c *loadtest.Config, now time.Time) error {
+	issuer, err := f.tokenIssuer(c)
+	if err != nil {
+		return err
+	}
+	if c.Create.Balance, err = parseBalance(f.balance); err != nil {
+		return err
+	}
+	c.Create.Enabled = f.createUsers
+	if c.Create.Enabled && c.Create.Admin != nil && issuer != nil {
+		if c.Create.Token, err = issuer.Token("loadtest", "admin", now); err != nil {
+			return err
+		}
+	}
+	if f.usersFile != "" {
+		file, err := os.Open(f.usersFile)
+		if err != nil {
+			return fmt.Errorf("--users-file: %w", err)
+		}
+		defer func() { _ = file.Close() }() // only read
+		c.Users, err = identity.Read(file, issuer, now)
+		return err
+	}
+	if issuer == nil {
+		return fmt.Errorf("tokens: give --token-secret-file, %s, --token-key-file or --users-file", envTokenSecret)
+	}
+	c.OwnUsers = true
+	c.Users, err = issuer.Make(c.Run, c.Scenario.Users.Count, now)
+	return err
+}
+
+// tokenIssuer returns nil when there is nothing to sign with.
+func (f *runFlags) tokenIssuer(c *loadtest.Config) (*identity.Issuer, error) {
+	i := &identity.Issuer{
+		Audience: f.audience, Issuer: f.issuer, KeyID: f.kid, Scope: "orders",
+		Lifetime: c.Shape.Length + c.Drain + c.Settle + c.AuditTimeout + time.Hour,
+	}
+	if f.keyFile != "" {
+		text, err := os.ReadFile(f.keyFile)
+		if err != nil {
+			return nil, fmt.Errorf("--token-key-file: %w", err)
+		}
+		return i, i.UsePEM(text)
+	}
+	secret, err := secretFrom(f.secretFile, envTokenSecret)
+	if err != nil || len(secret) == 0 {
+		return nil, err
+	}
+	return i, i.UseSecret(secret)
+}
+
+func (f *runFlags) verdict(c *loadtest.Config, _ time.Time) (err error) {
+	c.Audit = loadtest.AuditMode(f.audit)
+	switch c.Audit {
+	case loadtest.AuditHTTP, loadtest.AuditSQL, loadtest.AuditOff:
+	case "":
+		c.Audit = loadtest.AuditHTTP
+		if c.DSN != "" {
+			c.Audit = loadtest.AuditSQL
+		}
+	default:
+		return errors.New("--audit: want sql, http or off")
+	}
+	if c.Thresholds, err = result.ParseThresholds(append(c.Scenario.Thresholds, f.thresholds...)); err != nil {
+		return err
+	}
+	if c.MarksFile = f.marks; c.MarksFile == "" {
+		c.MarksFile, err = mark.DefaultPath()
+	}
+	return err
+}
+
+// secretFrom reads a file, or the environment when there is none. A line end at
+// the end of a file is not part of the secret.
+func secretFrom(file, env string) ([]byte, error) {
+	if file == "" {
+		return []byte(os.Getenv(env)), nil
+	}
+	b, err := os.ReadFile(file) //nolint:gosec // G304: the path is the operator's own
+	if err != nil {
+		return nil, fmt.Errorf("read a secret: %w", err)
+	}
+	return bytes.TrimRight(b, "\r\n"), nil
+}
+
+func parseBalance(text string) (int64, error) {
+	whole, cents, _ := strings.Cut(text, ".")
+	n, err := strconv.ParseInt(whole+(cents + "00")[:2], 10, 64)
+	if err != nil || n < 0 || len(cents) > 2 {
+		return 0, fmt.Errorf("--balance: %q is not an amount", text)
+	}
+	return n, nil
+}
+
+func or(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
+}

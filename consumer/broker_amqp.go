@@ -1,0 +1,108 @@
+package consumer
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill"
+	"github.com/ThreeDotsLabs/watermill-amqp/v3/pkg/amqp"
+	"github.com/ThreeDotsLabs/watermill/message"
+	amqp091 "github.com/rabbitmq/amqp091-go"
+)
+
+// AMQPOptions are those of AMQP 0.9.1, as RabbitMQ speaks it.
+//
+// A topic is a durable fanout exchange, and each group has a durable queue
+// bound to it, TOPIC_GROUP.
+type AMQPOptions struct {
+	URL string      // amqp:// or amqps://; required
+	TLS *tls.Config // nil: the default for amqps://
+	// QueueArguments are for the declaration of queues. A quorum queue of
+	// RabbitMQ 4 must have x-delivery-limit: -1, for it drops a message that
+	// was given back too often, and an outage of the ledger gives them back.
+	QueueArguments map[string]any
+}
+
+const (
+	amqpDialTimeout = 5 * time.Second
+	amqpHeartbeat   = 10 * time.Second
+)
+
+var errNoDelivery = errors.New("the channel is closed")
+
+// openAMQP uses Watermill's module. The deliveries of the running process
+// decide when a message is parked.
+func openAMQP(o BrokerOptions) (message.Subscriber, message.Publisher, error) {
+	if _, err := amqp091.ParseURI(o.AMQP.URL); err != nil {
+		return nil, nil, fmt.Errorf("consumer: amqp: the URL: %w", err)
+	}
+	settings := o.amqp()
+	subscriber := newLazySubscriber(func() (message.Subscriber, error) {
+		return amqp.NewSubscriber(settings, adapted(o.Logger))
+	})
+	publishing := settings
+	publishing.TopologyBuilder = &queueBuilder{}
+	publishing.Publish.ConfirmDelivery = true
+	publisher := newLazyPublisher(func() (message.Publisher, error) {
+		return amqp.NewPublisher(publishing, adapted(o.Logger))
+	})
+	return subscriber, publisher, nil
+}
+
+func (o *BrokerOptions) amqp() amqp.Config {
+	c := amqp.NewDurablePubSubConfig(o.AMQP.URL, amqp.GenerateQueueNameTopicNameWithSuffix(o.Group))
+	c.Connection.AmqpConfig = &amqp091.Config{
+		Dial: amqp091.DefaultDial(amqpDialTimeout), Heartbeat: amqpHeartbeat, Locale: "en_US", TLSClientConfig: o.AMQP.TLS,
+	}
+	c.Marshaler = lenientMarshaler{}
+	c.Queue.Arguments = amqp091.Table(o.AMQP.QueueArguments)
+	return c
+}
+
+// queueBuilder declares a queue beside the exchange that is published to: an
+// exchange without one throws away what it is given, and confirms it.
+type queueBuilder struct{ amqp.DefaultTopologyBuilder }
+
+// ExchangeDeclare implements [amqp.TopologyBuilder]. The exchange's name is the
+// topic.
+func (b *queueBuilder) ExchangeDeclare(channel *amqp091.Channel, exchange string, c amqp.Config) error {
+	if err := b.BuildTopology(channel, amqp.BuildTopologyParams{
+		Topic: exchange, ExchangeName: exchange, QueueName: c.Queue.GenerateName(exchange),
+	}, c, watermill.NopLogger{}); err != nil {
+		return fmt.Errorf("declare %s with its queue: %w", exchange, err)
+	}
+	return nil
+}
+
+// lenientMarshaler reads every delivery: Watermill's refuses headers that are
+// not texts, as brokers and other clients add them, and would give such a
+// message back for ever.
+type lenientMarshaler struct{ amqp.DefaultMarshaler }
+
+// Unmarshal implements [amqp.Marshaler]. The property message-id stands in for
+// the header that Watermill's publishers set.
+func (lenientMarshaler) Unmarshal(d amqp091.Delivery) (*message.Message, error) {
+	if d.Acknowledger == nil {
+		return nil, errNoDelivery // what a closed channel yields is no message
+	}
+	id, _ := d.Headers[amqp.DefaultMessageUUIDHeaderKey].(string)
+	if id == "" {
+		id = d.MessageId
+	}
+	m := message.NewMessage(id, d.Body)
+	for key, value := range d.Headers {
+		if key == amqp.DefaultMessageUUIDHeaderKey {
+			continue
+		}
+		switch v := value.(type) {
+		case string:
+			m.Metadata.Set(key, v)
+		case int64:
+			m.Metadata.Set(key, strconv.FormatInt(v, 10))
+		}
+	}
+	return m, nil
+}

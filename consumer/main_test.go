@@ -1,0 +1,22 @@
+//go:build unix
+
+package consumer_test
+
+import (
+	"os"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/oncegate/oncegate/internal/testserver"
+)
+
+// TestMain runs the tests, or, in a process that one of them has started, the
+// consumer that is to be killed.
+func TestMain(m *testing.M) {
+	if role := os.Getenv(victimRole); role != "" {
+		beVictim(role)
+		return
+	}
+	goleak.VerifyTestMain(testserver.Stopping(m))
+}

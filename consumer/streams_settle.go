@@ -1,0 +1,66 @@
+package consumer
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// deliver hands an entry over and settles it as the consumer says.
+func (r *streamReader) deliver(ctx context.Context, entry redis.XMessage, count int64) error {
+	d := &delivery{count: count, entry: entry.ID}
+	m, err := entryMessage(entry.Values)
+	d.fault = err
+	inHand, cancel := context.WithCancel(d.in(ctx))
+	defer cancel()
+	m.SetContext(inHand)
+	select {
+	case r.out <- m:
+	case <-ctx.Done():
+		d.uncounted = true
+		return r.giveBack(ctx, d)
+	}
+	select {
+	case <-m.Acked():
+		return r.acknowledge(ctx, d)
+	case <-m.Nacked():
+		return r.giveBack(ctx, d)
+	case <-r.s.closing:
+		return nil // it stays pending, for somebody to take over
+	}
+}
+
+// settling is a context for what must be said after the end, too.
+func (r *streamReader) settling(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), r.s.o.Timeout)
+}
+
+func (r *streamReader) acknowledge(ctx context.Context, d *delivery) error {
+	ctx, cancel := r.settling(ctx)
+	defer cancel()
+	if err := r.s.o.Client.XAck(ctx, r.topic, r.s.o.Group, d.entry).Err(); err != nil {
+		return fmt.Errorf("acknowledge an entry: %w", err) // it comes again, as a duplicate
+	}
+	return nil
+}
+
+// giveBack leaves an entry pending and sets its idle time to what is left until
+// its next delivery, and its count without this delivery if it is not to count.
+// An entry that somebody has acknowledged meanwhile stays acknowledged.
+func (r *streamReader) giveBack(ctx context.Context, d *delivery) error {
+	ctx, cancel := r.settling(ctx)
+	defer cancel()
+	idle := max(0, r.s.o.ClaimAfter-d.delay)
+	count := d.count
+	if d.uncounted {
+		count--
+	}
+	err := r.s.o.Client.Do(ctx, "XCLAIM", r.topic, r.s.o.Group, r.s.o.Instance, 0, d.entry,
+		"IDLE", int64(idle/time.Millisecond), "RETRYCOUNT", count, "JUSTID").Err()
+	if err != nil {
+		return fmt.Errorf("give an entry back: %w", err)
+	}
+	return nil
+}
