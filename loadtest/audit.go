@@ -1,0 +1,67 @@
+package loadtest
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/oncegate/oncegate/loadtest/history"
+	"github.com/oncegate/oncegate/loadtest/result"
+	"github.com/oncegate/oncegate/loadtest/scenario"
+	"github.com/oncegate/oncegate/loadtest/verdict"
+	"github.com/oncegate/oncegate/loadtest/wire"
+)
+
+// audit compares the answers with what the deployment has. An audit that could
+// not be made is not a pass.
+func (r *run) audit(ctx context.Context, cases []*history.Case, v *result.Verdict) {
+	if r.Audit == AuditOff {
+		v.AuditNote = "no audit was asked for: the answers were compared with each other only"
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, r.AuditTimeout)
+	defer cancel()
+	scope := verdict.Scope{KeyPrefix: scenario.KeyPrefix(r.Run), OwnUsers: r.OwnUsers}
+	truth, err := r.truth(ctx, cases, scope)
+	if err != nil {
+		v.AuditNote = fmt.Sprintf("the audit could not be made: %v", err)
+		return
+	}
+	summary, findings := verdict.Audit(cases, truth, scope)
+	v.Audit = &summary
+	v.Findings.Merge(findings)
+}
+
+func (r *run) truth(ctx context.Context, cases []*history.Case, scope verdict.Scope) (*verdict.Truth, error) {
+	if r.Audit == AuditSQL {
+		db, err := verdict.OpenDB(r.DSN)
+		if err != nil {
+			return nil, err
+		}
+		defer func() { _ = db.Close() }() // nothing was written
+		return verdict.FromSQL(ctx, db, senders(cases), scope)
+	}
+	tokens := make(map[string]string, len(r.Users))
+	for _, u := range r.Users {
+		tokens[u.User] = u.Token
+	}
+	// A client of its own: that of the run may have been broken off.
+	client, err := wire.New(wire.Options{Target: r.Target, Timeout: r.Timeout, TLS: r.TLS})
+	if err != nil {
+		return nil, err
+	}
+	defer client.Close()
+	return verdict.FromHTTP(ctx, client, tokens, cases)
+}
+
+// senders lists the users who sent something.
+func senders(cases []*history.Case) []string {
+	seen := map[string]bool{}
+	var users []string
+	for _, c := range cases {
+		if !seen[c.User] {
+			seen[c.User] = true
+			users = append(users, c.User)
+		}
+	}
+	return users
+}

@@ -1,0 +1,110 @@
+package drive
+
+import (
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/oncegate/oncegate/loadtest/history"
+	"github.com/oncegate/oncegate/loadtest/measure"
+	"github.com/oncegate/oncegate/loadtest/wire"
+)
+
+// problem is what is read of a problem document.
+type problem struct {
+	Code         string `json:"code"`
+	Outcome      string `json:"outcome"`
+	RetryAfterMS int64  `json:"retry_after_ms"`
+}
+
+// name gives an exchange its name in the words of the contract, and says what it
+// proves.
+func name(op history.Op, x *wire.Exchange) answer {
+	if x.Fault != wire.NoFault {
+		return nameFault(x)
+	}
+	a := answer{Record: history.Record{HTTP: x.Status, Outcome: measure.Unexpected}}
+	switch {
+	case op == history.Status && (x.Status == http.StatusOK || x.Status == http.StatusNotFound):
+		a.Outcome, a.Proof = measure.Read, history.NoEffect
+		a.State = state(x)
+	case op == history.Callback && x.Status/100 == 2:
+		a.Outcome, a.Proof = measure.Accepted, history.Decided
+	case x.Status/100 == 2 && op != history.Status:
+		a.Outcome, a.Proof = measure.Created, history.Decided
+		if x.Header.Get("Idempotent-Replayed") == "true" {
+			a.Outcome = measure.Replayed
+		}
+		a.Body, a.Location = x.Body, x.Header.Get("Location")
+	default:
+		a.nameRefusal(x)
+	}
+	return a
+}
+
+func (a *answer) nameRefusal(x *wire.Exchange) {
+	var p problem
+	_ = json.Unmarshal(x.Body, &p) // an answer that is no problem document has no code
+	a.retryAfter = time.Duration(p.RetryAfterMS) * time.Millisecond
+	if s, err := strconv.Atoi(x.Header.Get("Retry-After")); err == nil && p.RetryAfterMS <= 0 {
+		a.retryAfter = time.Duration(min(max(s, 0), 3600)) * time.Second
+	}
+	// A server error proves nothing unless it says so; a refusal made nothing.
+	if x.Status < 500 || p.Outcome == "not_committed" {
+		a.Proof = history.NoEffect
+	}
+	switch {
+	case p.Code == "REQUEST_IN_PROGRESS" && x.Status == http.StatusConflict:
+		a.Outcome = measure.InProgress
+	case p.Code == "IDEMPOTENCY_KEY_REUSED" && (x.Status == http.StatusConflict || x.Status == http.StatusUnprocessableEntity):
+		a.Outcome = measure.Reused
+	case p.Code == "ORDER_ALREADY_EXISTS", p.Code == "INSUFFICIENT_BALANCE", p.Code == "OUT_OF_STOCK":
+		a.Outcome, a.Proof = measure.Rejected, history.Decided
+		a.Body = x.Body
+	case x.Status == http.StatusTooManyRequests:
+		a.Outcome = measure.Limited
+	case x.Status == http.StatusBadGateway, x.Status == http.StatusServiceUnavailable, x.Status == http.StatusGatewayTimeout:
+		a.Outcome = measure.Unavailable
+	default:
+		a.Body = x.Body
+	}
+}
+
+func nameFault(x *wire.Exchange) answer {
+	a := answer{Record: history.Record{Outcome: measure.Transport}}
+	switch x.Fault {
+	case wire.FaultTimeout:
+		a.Outcome = measure.Timeout
+	case wire.FaultClient:
+		a.Outcome = measure.ClientLimit
+	case wire.FaultAborted:
+		a.Outcome = measure.HungUp
+	default:
+	}
+	if !x.Wrote {
+		a.Proof = history.NeverSent
+	}
+	return a
+}
+
+// state reads the state of a request; "" for a key that the server does not know.
+func state(x *wire.Exchange) string {
+	var s struct {
+		State string `json:"state"`
+	}
+	if x.Status == http.StatusNotFound || json.Unmarshal(x.Body, &s) != nil {
+		return ""
+	}
+	return s.State
+}
+
+func orderID(body []byte) string {
+	var o struct {
+		ID string `json:"order_id"`
+	}
+	if json.Unmarshal(body, &o) != nil {
+		return ""
+	}
+	return o.ID
+}

@@ -1,0 +1,62 @@
+package drive
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/oncegate/oncegate/loadtest/scenario"
+	"github.com/oncegate/oncegate/loadtest/wire"
+)
+
+// Signer signs payment callbacks as Standard Webhooks asks.
+type Signer struct{ secret []byte }
+
+// NewSigner takes a secret: "whsec_" and base64, or the bytes themselves.
+func NewSigner(secret string) (*Signer, error) {
+	encoded, ok := strings.CutPrefix(secret, "whsec_")
+	if !ok {
+		if secret == "" {
+			return nil, errors.New("the webhook secret is empty")
+		}
+		return &Signer{[]byte(secret)}, nil
+	}
+	b, err := base64.StdEncoding.DecodeString(encoded)
+	if err != nil || len(b) == 0 {
+		return nil, errors.New("the webhook secret after whsec_ must be base64")
+	}
+	return &Signer{b}, nil
+}
+
+// request is one delivery: the same message id and body for every copy.
+func (s *Signer) request(it *scenario.Intent, orderID string, now time.Time) *wire.Request {
+	id := "msg-" + it.Key
+	at := strconv.FormatInt(now.Unix(), 10)
+	body := encode(map[string]any{
+		"type": "payment.succeeded",
+		"data": map[string]any{
+			"order_id":           orderID,
+			"amount":             Amount(it.Lines[0].Hundredths),
+			"provider_reference": "ref-" + it.Key,
+		},
+	})
+	mac := hmac.New(sha256.New, s.secret)
+	_, _ = fmt.Fprintf(mac, "%s.%s.", id, at)
+	_, _ = mac.Write(body)
+	return &wire.Request{
+		Method: http.MethodPost,
+		Path:   "/webhooks/payments",
+		Fields: []wire.Field{
+			{Name: "webhook-id", Value: id},
+			{Name: "webhook-timestamp", Value: at},
+			{Name: "webhook-signature", Value: "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil))},
+		},
+		Body: body,
+	}
+}

@@ -1,0 +1,167 @@
+package loadtest
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/oncegate/oncegate/loadtest/drive"
+	"github.com/oncegate/oncegate/loadtest/measure"
+	"github.com/oncegate/oncegate/loadtest/pace"
+	"github.com/oncegate/oncegate/loadtest/result"
+	"github.com/oncegate/oncegate/loadtest/stub"
+)
+
+func signer(t *testing.T) *drive.Signer {
+	t.Helper()
+	s, err := drive.NewSigner("whsec_c2VjcmV0")
+	require.NoError(t, err)
+	return s
+}
+
+func threshold(t *testing.T, text string) result.Threshold {
+	t.Helper()
+	th, err := result.ParseThreshold(text)
+	require.NoError(t, err)
+	return th
+}
+
+// frozen stops answering for a while, as a stopped process does.
+type frozen struct {
+	http.Handler
+	from, to time.Duration
+	start    atomic.Pointer[time.Time]
+}
+
+func (f *frozen) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method == http.MethodPost {
+		now := time.Now()
+		f.start.CompareAndSwap(nil, &now)
+		if at := now.Sub(*f.start.Load()); at >= f.from && at < f.to {
+			<-time.After(f.to - at)
+		}
+	}
+	f.Handler.ServeHTTP(w, r)
+}
+
+// LT-01: a server that is frozen for a quarter of the run must not look well,
+// although most requests were answered at once.
+func TestAFrozenServerShowsInTheResponseTimes(t *testing.T) {
+	t.Parallel()
+	c := configure(t, stub.New(stub.Flaws{}), "unique")
+	f := &frozen{Handler: stub.New(stub.Flaws{}), from: time.Second, to: 2 * time.Second}
+	server := httptest.NewServer(f)
+	defer server.Close()
+	c.Target, _ = url.Parse(server.URL)
+	c.Timeout = 10 * time.Second
+	c.Shape = pace.Shape{Rate: 250, Length: 4 * time.Second}
+	r := perform(t, c)
+	require.True(t, r.Verdict.Passed)
+	require.EqualValues(t, 1000, r.Totals.Requests, "nobody stays away because the server is slow")
+	created := r.Outcome(measure.Created)
+	require.Greater(t, created.Response.At(99), 850*time.Millisecond, "a quarter of the customers waited")
+	require.Greater(t, created.Response.Average(), 90*time.Millisecond)
+
+	// A closed loop hardly samples the bad second. It must say that it is one.
+	f.start.Store(nil)
+	c.Clients, c.Run, c.Shape.Length = 10, "closed", 2*time.Second
+	c.OwnUsers = false // they have the orders of the first run
+	r = perform(t, c)
+	require.Equal(t, "closed", r.Plan.Model)
+	require.True(t, r.Verdict.Passed)
+}
+
+// LT-02: requests that were never answered count, with the time they took.
+func TestTimeoutsAreInThePercentiles(t *testing.T) {
+	t.Parallel()
+	c := configure(t, stub.New(stub.Flaws{Hang: 10}), "unique")
+	c.Timeout = 200 * time.Millisecond
+	c.Thresholds = []result.Threshold{threshold(t, "p95(all)<100ms"), threshold(t, "share(timeout)<=11%")}
+	r := perform(t, c)
+	require.EqualValues(t, 20, r.Outcome(measure.Timeout).Count)
+	require.EqualValues(t, 180, r.Outcome(measure.Created).Count)
+	require.GreaterOrEqual(t, r.Outcome(measure.Timeout).Response.At(50), 199*time.Millisecond)
+	require.False(t, r.Thresholds[0].Passed)
+	require.True(t, r.Thresholds[1].Passed)
+	require.False(t, r.Passed())
+	require.True(t, r.Verdict.Passed, "an order that nobody answered for is no broken promise")
+}
+
+// LT-03: starts that were not made are counted, and the run is not valid.
+func TestMissedStartsMakeTheRunInvalid(t *testing.T) {
+	t.Parallel()
+	s := stub.New(stub.Flaws{})
+	s.Delay = 100 * time.Millisecond
+	c := configure(t, s, "unique")
+	c.Timeout = 10 * time.Second
+	c.MaxInFlight = 10
+	c.Shape = pace.Shape{Rate: 1000, Length: time.Second}
+	r := perform(t, c)
+	require.EqualValues(t, 1000, r.Totals.Planned)
+	require.Equal(t, r.Totals.Planned-r.Totals.DroppedStarts, r.Totals.Sent)
+	require.Less(t, r.Totals.Sent, int64(500))
+	require.False(t, r.Valid.Valid)
+	require.Contains(t, r.Valid.Reasons[0], "planned starts")
+
+	c.MaxInFlight, c.Run = 5000, "t2"
+	r = perform(t, c)
+	require.EqualValues(t, 1000, r.Totals.Planned)
+	require.EqualValues(t, 1000, r.Totals.Sent)
+	require.True(t, r.Valid.Valid, r.Valid.Reasons)
+}
+
+func TestALateGeneratorMakesTheRunInvalid(t *testing.T) {
+	t.Parallel()
+	c := configure(t, stub.New(stub.Flaws{}), "unique")
+	c.MaxLag = time.Nanosecond
+	r := perform(t, c)
+	require.False(t, r.Valid.Valid)
+	require.Contains(t, r.Valid.Reasons[0], "late")
+}
+
+func TestAnUnreachableTargetIsSaidSo(t *testing.T) {
+	t.Parallel()
+	c := configure(t, stub.New(stub.Flaws{}), "unique")
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	c.Target, _ = url.Parse("http://" + l.Addr().String())
+	require.NoError(t, l.Close())
+	_, err = Run(t.Context(), c)
+	require.ErrorIs(t, err, ErrUnreachable)
+}
+
+func TestAnInterruptedRunIsJudged(t *testing.T) {
+	t.Parallel()
+	c := configure(t, stub.New(stub.Flaws{}), "mixed")
+	c.Shape.Length = time.Hour
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	c.Watch = func(s Snapshot) {
+		if s.Counts[measure.Created] > 20 {
+			cancel()
+		}
+	}
+	r, err := Run(ctx, c)
+	require.NoError(t, err)
+	require.True(t, r.Interrupted)
+	require.True(t, r.Verdict.Passed, r.Verdict.Findings.List)
+	require.Positive(t, r.Verdict.Audit.Rows)
+}
+
+// What was sent must agree with what a server received, retries included.
+func TestSentAgreesWithReceived(t *testing.T) {
+	t.Parallel()
+	s := stub.New(stub.Flaws{Hang: 20, Fail: 15})
+	c := configure(t, s, "double-click")
+	c.Audit = AuditOff
+	r := perform(t, c)
+	const preparation = 3 // requests before the run
+	require.Equal(t, s.Received(), r.Totals.Sent+preparation)
+}

@@ -1,0 +1,124 @@
+package loadtest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"sync"
+
+	"github.com/oncegate/oncegate/loadtest/drive"
+	"github.com/oncegate/oncegate/loadtest/verdict"
+	"github.com/oncegate/oncegate/loadtest/wire"
+)
+
+// ErrUnreachable says that nothing answers at the target.
+var ErrUnreachable = errors.New("the target cannot be reached")
+
+// RefusedError says that the target answers, and will not take the run's users.
+type RefusedError struct {
+	What   string
+	Status int
+	Body   string
+}
+
+func (e *RefusedError) Error() string {
+	return fmt.Sprintf("%s: HTTP %d: %s", e.What, e.Status, e.Body)
+}
+
+const creators = 8
+
+// prepare makes sure that the run can mean something before it starts.
+func (r *run) prepare(ctx context.Context) error {
+	if x := r.client.Do(ctx, &wire.Request{Method: http.MethodGet, Path: "/livez"}, 0); x.Err != nil {
+		return fmt.Errorf("%w: %w", ErrUnreachable, x.Err)
+	}
+	if x := r.client.Do(ctx, &wire.Request{Method: http.MethodGet, Path: "/api/policy"}, 0); x.Status == http.StatusOK && json.Valid(x.Body) {
+		r.policy = x.Body
+	}
+	if r.Create.Enabled {
+		if err := r.createUsers(ctx); err != nil {
+			return err
+		}
+	}
+	x := r.client.Do(ctx, &wire.Request{Method: http.MethodGet, Path: "/api/orders?limit=1", Fields: bearer(r.Users[0].Token)}, 0)
+	if x.Status == http.StatusUnauthorized || x.Status == http.StatusForbidden {
+		return &RefusedError{"the target refuses the tokens of the run", x.Status, excerpt(x.Body)}
+	}
+	return nil
+}
+
+func (r *run) createUsers(ctx context.Context) error {
+	if r.Create.Admin == nil {
+		db, err := verdict.OpenDB(r.DSN)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = db.Close() }() // every statement was its own transaction
+		names := make([]string, len(r.Users))
+		for i, u := range r.Users {
+			names[i] = u.User
+		}
+		return verdict.CreateUsers(ctx, db, names, r.Create.Balance)
+	}
+	client, err := wire.New(wire.Options{Target: r.Create.Admin, Timeout: r.Timeout, TLS: r.TLS})
+	if err != nil {
+		return fmt.Errorf("the admin listener: %w", err)
+	}
+	defer client.Close()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	next := make(chan string)
+	var wg sync.WaitGroup
+	for range creators {
+		wg.Go(func() {
+			for user := range next {
+				if err := r.createUser(ctx, client, user); err != nil {
+					cancel(err)
+				}
+			}
+		})
+	}
+	for _, u := range r.Users {
+		if ctx.Err() != nil {
+			break
+		}
+		next <- u.User
+	}
+	close(next)
+	wg.Wait()
+	return context.Cause(ctx)
+}
+
+func (r *run) createUser(ctx context.Context, client *wire.Client, user string) error {
+	request := &wire.Request{
+		Method: http.MethodPut,
+		Path:   "/admin/v1/users/" + url.PathEscape(user),
+		Body:   fmt.Appendf(nil, `{"balance":%q}`, drive.Amount(r.Create.Balance)),
+	}
+	if r.Create.Token != "" {
+		request.Fields = bearer(r.Create.Token)
+	}
+	x := client.Do(ctx, request, 0)
+	switch {
+	case x.Err != nil:
+		return fmt.Errorf("create the users: %w: %w", ErrUnreachable, x.Err)
+	case x.Status/100 != 2:
+		return &RefusedError{"create the users", x.Status, excerpt(x.Body)}
+	}
+	return nil
+}
+
+func bearer(token string) []wire.Field {
+	return []wire.Field{{Name: "Authorization", Value: "Bearer " + token}}
+}
+
+func excerpt(b []byte) string {
+	const most = 300
+	if len(b) > most {
+		return string(b[:most]) + "…"
+	}
+	return string(b)
+}

@@ -1,0 +1,161 @@
+package result
+
+import (
+	"bytes"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/oncegate/oncegate/loadtest/measure"
+	"github.com/oncegate/oncegate/loadtest/verdict"
+)
+
+// made is a result with so many created orders, all of one response time.
+func made(run string, n int64, took time.Duration) *Result {
+	h := measure.NewHistogram()
+	for range n {
+		measure.Record(h, took)
+	}
+	start := time.Date(2026, 8, 27, 9, 0, 0, 0, time.UTC)
+	return &Result{
+		Schema: Schema, Run: run, Started: start, Finished: start.Add(10 * time.Second),
+		Plan:     Plan{Scenario: "unique", Model: "open", Rate: 10},
+		Totals:   Totals{Planned: n, Requests: n, Sent: n},
+		Outcomes: []OutcomeResult{{Outcome: measure.Created, Count: n, Response: Wrap(h), Service: Wrap(h)}},
+		Series: Series{
+			SlotSeconds: 1, Slots: 1, Counts: map[measure.Outcome][]int{measure.Created: {int(n)}},
+			Planned: []float64{10}, Response: []Histogram{Wrap(h)},
+		},
+		Verdict: Verdict{Passed: true, Audit: &verdict.Summary{Keys: int(n)}}, Valid: Validity{Valid: true}, Lag: Wrap(nil),
+	}
+}
+
+func TestAFileGivesBackWhatWasWritten(t *testing.T) {
+	t.Parallel()
+	r := made("a", 100, 10*time.Millisecond)
+	var b bytes.Buffer
+	require.NoError(t, r.Write(&b))
+	back, err := Parse(b.Bytes())
+	require.NoError(t, err)
+	require.Equal(t, r.Outcomes[0].Response.At(99), back.Outcomes[0].Response.At(99))
+	require.EqualValues(t, 100, back.Series.Response[0].TotalCount())
+	require.True(t, back.Passed())
+	_, err = Parse(bytes.Replace(b.Bytes(), []byte(Schema), []byte("oncegate.loadtest/9"), 1))
+	require.ErrorContains(t, err, "schema")
+}
+
+func TestThresholdsAreHeld(t *testing.T) {
+	t.Parallel()
+	r := made("a", 100, 10*time.Millisecond)
+	for text, want := range map[string]bool{
+		"p99(created)<50ms": true, "p99(created)<5ms": false, "p99.9(all.service)<=20ms": true,
+		"count(created)==100": true, "rate(created)>9/s": true, "rate(all)>11": false,
+		"share(created)>=100%": true, "share(unavailable)<1%": true, "max(created)<1s": true, "mean(created)>1ms": true,
+		"dropped==0": true, "findings==0": true, "lag<20ms": true,
+		"p99(replayed)<50ms": false, // nothing was replayed: not met
+	} {
+		th, err := ParseThreshold(text)
+		require.NoError(t, err, text)
+		require.Equal(t, want, th.Check(r).Passed, text)
+	}
+}
+
+func TestUnknownNamesAreErrors(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{
+		"", "p99(created)", "p99(creatd)<50ms", "p99<50ms", "q99(created)<50ms", "p0(created)<1s", "p101(created)<1s", "pNaN(created)<1s",
+		"p99(created)<50", "p99(created)<50%", "share(created)<1", "count(created.service)<1", "count(created)<x", "p99(created<1s", "latency<1s",
+	} {
+		_, err := ParseThreshold(text)
+		require.Error(t, err, text)
+	}
+	for _, text := range []string{"p99(created)>10", "p99(creatd)>+10%", "p99(created)", "p99(created)>x%"} {
+		_, err := ParseFailIf(text)
+		require.Error(t, err, text)
+	}
+}
+
+func TestComparisonKnowsNoise(t *testing.T) {
+	t.Parallel()
+	before := []*Result{made("a", 100, 10*time.Millisecond), made("b", 100, 14*time.Millisecond), made("c", 100, 12*time.Millisecond)}
+	slightly := []*Result{made("d", 100, 13*time.Millisecond)}
+	much := []*Result{made("e", 100, 24*time.Millisecond)}
+	f, err := ParseFailIf("p99(created)>+5%")
+	require.NoError(t, err)
+	c := f.Check(before, slightly)
+	require.True(t, c.Passed)
+	require.Contains(t, c.Actual, "noise")
+	require.False(t, f.Check(before, much).Passed)
+	require.False(t, f.Check(before[:1], slightly).Passed, "with one run each there is no noise to hide in")
+	gone := made("f", 100, time.Millisecond)
+	gone.Outcomes[0].Outcome = measure.Replayed
+	require.False(t, f.Check(before, []*Result{gone}).Passed, "what cannot be compared has not been found equal")
+
+	changes, err := Compare(before, much)
+	require.NoError(t, err)
+	for _, ch := range changes {
+		if ch.Metric == "p99(created)" {
+			require.InDelta(t, 1, ch.Relative, 0.01)
+			require.True(t, ch.Clear)
+		}
+	}
+	down, err := ParseFailIf("rate(all)<-5%")
+	require.NoError(t, err)
+	require.False(t, down.Check([]*Result{made("g", 100, time.Millisecond)}, []*Result{made("h", 90, time.Millisecond)}).Passed)
+}
+
+func TestMergeAddsMachines(t *testing.T) {
+	t.Parallel()
+	a, b := made("a", 100, 10*time.Millisecond), made("b", 300, 20*time.Millisecond)
+	b.Started, b.Finished = b.Started.Add(3*time.Second), b.Finished.Add(3*time.Second)
+	b.Verdict.Passed = false
+	b.Verdict.Findings = verdict.Findings{Counts: map[verdict.Kind]int{verdict.Lost: 2}}
+	b.Marks = []Mark{{1, "redis down"}}
+	th, err := ParseThreshold("count(created)==400")
+	require.NoError(t, err)
+	m, err := Merge([]*Result{a, b}, []Threshold{th})
+	require.NoError(t, err)
+	require.EqualValues(t, 400, m.Outcome(measure.Created).Count)
+	require.InDelta(t, 20*time.Millisecond, m.Outcome(measure.Created).Response.At(50), float64(100*time.Microsecond))
+	require.InDelta(t, 13, m.Seconds(), 0.001)
+	require.Equal(t, []int{100, 0, 0, 300}, m.Series.Counts[measure.Created][:4])
+	require.Equal(t, Mark{4, "redis down"}, m.Marks[0])
+	require.False(t, m.Verdict.Passed)
+	require.Equal(t, 400, m.Verdict.Audit.Keys)
+	require.True(t, m.Thresholds[0].Passed)
+	require.EqualValues(t, 100, a.Outcome(measure.Created).Count, "the parts must not change")
+	_, err = Merge([]*Result{a, a}, nil)
+	require.ErrorContains(t, err, "twice")
+	_, err = Merge([]*Result{a}, nil)
+	require.Error(t, err)
+}
+
+func TestDurationsHaveThreeDigits(t *testing.T) {
+	t.Parallel()
+	for d, want := range map[time.Duration]string{
+		0: "0µs", 999 * time.Microsecond: "999µs", 1234 * time.Microsecond: "1.23ms", 56789 * time.Microsecond: "56.8ms",
+		250 * time.Millisecond: "250ms", 4800 * time.Millisecond: "4.80s", 90 * time.Second: "1m30s",
+	} {
+		require.Equal(t, want, Duration(d))
+	}
+}
+
+func FuzzParseResult(f *testing.F) {
+	var b bytes.Buffer
+	require.NoError(f, made("a", 3, time.Millisecond).Write(&b))
+	f.Add(b.Bytes())
+	f.Add([]byte(`{"schema":"oncegate.loadtest/1","outcomes":[{"outcome":"created"}]}`))
+	f.Fuzz(func(_ *testing.T, text []byte) {
+		r, err := Parse(text)
+		if err != nil {
+			return
+		}
+		for _, m := range []string{"p99(all)", "rate(all)", "lag"} {
+			metric, err := ParseMetric(m)
+			if err == nil {
+				metric.Of(r)
+			}
+		}
+	})
+}

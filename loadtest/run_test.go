@@ -1,0 +1,148 @@
+package loadtest
+
+import (
+	"context"
+	"net/http/httptest"
+	"net/url"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/oncegate/oncegate/loadtest/identity"
+	"github.com/oncegate/oncegate/loadtest/pace"
+	"github.com/oncegate/oncegate/loadtest/result"
+	"github.com/oncegate/oncegate/loadtest/scenario"
+	"github.com/oncegate/oncegate/loadtest/stub"
+	"github.com/oncegate/oncegate/loadtest/verdict"
+)
+
+// configure is a short run against a stub.
+func configure(t *testing.T, s *stub.Server, name string) Config {
+	t.Helper()
+	server := httptest.NewServer(s)
+	t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
+	target, err := url.Parse(server.URL)
+	require.NoError(t, err)
+	sc, err := scenario.Load(name)
+	require.NoError(t, err)
+	issuer := &identity.Issuer{Scope: "orders", Lifetime: time.Hour}
+	require.NoError(t, issuer.UseSecret([]byte("secret")))
+	users, err := issuer.Make("t", 20, time.Now())
+	require.NoError(t, err)
+	return Config{
+		Run: "t", Version: "test", Target: target, Scenario: sc, Seed: 1,
+		Shape: pace.Shape{Rate: 200, Length: time.Second}, Users: users, OwnUsers: true,
+		Timeout: 300 * time.Millisecond, Drain: 30 * time.Second, MaxInFlight: 5000, MaxLag: time.Minute,
+		Audit: AuditHTTP, AuditTimeout: time.Minute, CheckTime: time.Minute, Dir: t.TempDir(),
+	}
+}
+
+func perform(t *testing.T, c Config) *result.Result {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	r, err := Run(ctx, c)
+	require.NoError(t, err)
+	return r
+}
+
+func TestAServerThatKeepsTheContractPasses(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"unique", "double-click", "client-retry", "reused", "hot-user", "batch", "mixed"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := stub.New(stub.Flaws{})
+			s.Delay = 3 * time.Millisecond
+			c := configure(t, s, name)
+			c.Timeout = 10 * time.Second
+			r := perform(t, c)
+			require.Empty(t, r.Verdict.Findings.List)
+			require.True(t, r.Passed(), r.Valid.Reasons)
+			require.Positive(t, r.Verdict.Audit.Acknowledged)
+			require.Zero(t, r.Verdict.Linearity.Unknown)
+			// What the harness says it sent is what arrived; the audit and the
+			// preparation came on top.
+			require.LessOrEqual(t, r.Totals.Sent, s.Received())
+		})
+	}
+}
+
+func TestStormsAndLateRepeatsPass(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"storm", "retry-after-ttl"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := stub.New(stub.Flaws{})
+			s.Delay = 3 * time.Millisecond
+			c := configure(t, s, name)
+			c.Timeout = 10 * time.Second
+			c.Shape.Rate = 5
+			c.Scenario.SetRepeatAfter(50 * time.Millisecond)
+			c.Scenario.SetCopies(50)
+			r := perform(t, c)
+			require.Empty(t, r.Verdict.Findings.List)
+			require.Equal(t, len(s.Orders()), r.Verdict.Audit.Acknowledged)
+			require.Equal(t, 5, len(s.Orders()))
+		})
+	}
+}
+
+// The seeded bugs: each must be found, for the right reason.
+func TestSeededBugsAreFound(t *testing.T) {
+	t.Parallel()
+	for name, bug := range map[string]struct {
+		flaws    stub.Flaws
+		scenario string
+		want     []verdict.Kind
+	}{
+		"a second order after a timeout": {
+			stub.Flaws{SecondAfterTimeout: 10},
+			"client-retry",
+			[]verdict.Kind{verdict.Duplicate, verdict.Stray}, // with a business number, and without one
+		},
+		"the body of another key": {
+			stub.Flaws{ForeignBody: true},
+			"double-click",
+			[]verdict.Kind{verdict.ForeignBody, verdict.SharedID, verdict.TwoIDs, verdict.Disordered},
+		},
+		"a forgotten order": {stub.Flaws{Forget: 10}, "unique", []verdict.Kind{verdict.Lost}},
+		"created twice": {
+			stub.Flaws{CreatedTwice: true},
+			"double-click",
+			[]verdict.Kind{verdict.TwoIDs, verdict.CreatedTwice, verdict.Disordered},
+		},
+		"a fresh key called reused": {stub.Flaws{ReusedAtWill: 10}, "unique", []verdict.Kind{verdict.ForbiddenOutcome, verdict.Disordered}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := perform(t, configure(t, stub.New(bug.flaws), bug.scenario))
+			require.False(t, r.Verdict.Passed)
+			for _, want := range bug.want {
+				require.Positive(t, r.Verdict.Findings.Counts[want], "%s: %v", want, r.Verdict.Findings.Counts)
+			}
+		})
+	}
+}
+
+func TestALostPaymentIsFound(t *testing.T) {
+	t.Parallel()
+	for _, lose := range []bool{false, true} {
+		c := configure(t, stub.New(stub.Flaws{LosePayment: lose}), "callbacks")
+		_, err := Run(t.Context(), c)
+		require.ErrorContains(t, err, "webhook secret")
+		c.Webhook = signer(t)
+		r := perform(t, c)
+		require.Equal(t, !lose, r.Verdict.Passed, r.Verdict.Findings.List)
+		require.Equal(t, lose, r.Verdict.Findings.Counts[verdict.PaymentLost] > 0)
+	}
+}
+
+func TestAPlantedRowIsFound(t *testing.T) {
+	t.Parallel()
+	s := stub.New(stub.Flaws{})
+	c := configure(t, s, "unique")
+	s.Plant(stub.Order{User: "lt-t-0", SKU: "tea", Quantity: 1, Amount: "1.00", Status: "PENDING"})
+	r := perform(t, c)
+	require.Equal(t, map[verdict.Kind]int{verdict.Stray: 1}, r.Verdict.Findings.Counts)
+}

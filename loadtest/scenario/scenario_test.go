@@ -1,0 +1,112 @@
+package scenario
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestBuiltinScenariosAreComplete(t *testing.T) {
+	t.Parallel()
+	all, err := Builtin()
+	require.NoError(t, err)
+	names := map[string]bool{}
+	for _, s := range all {
+		names[s.Name] = true
+		require.NotEmpty(t, s.Description, s.Name)
+	}
+	for _, want := range []string{"unique", "double-click", "client-retry", "retry-after-ttl", "storm", "reused", "hot-user", "batch", "callbacks", "mixed"} {
+		require.True(t, names[want], want)
+	}
+}
+
+func TestIntentsAreReproducible(t *testing.T) {
+	t.Parallel()
+	s, err := Load(Default)
+	require.NoError(t, err)
+	a, b := NewSource(s, "r", 42, 100), NewSource(s, "r", 42, 100)
+	other := NewSource(s, "r", 43, 100)
+	differs := 0
+	keys := map[string]bool{}
+	for n := range uint64(2000) {
+		x := a.Intent(n)
+		require.Equal(t, x, b.Intent(n))
+		require.Equal(t, x.Backoff(0, 3), b.Intent(n).Backoff(0, 3))
+		require.False(t, keys[x.Key], "a key is used by two intents")
+		keys[x.Key] = true
+		require.Less(t, x.User, 100)
+		if x.Key != other.Intent(n).Key {
+			differs++
+		}
+	}
+	require.Equal(t, 2000, differs)
+}
+
+func TestSharesAreKept(t *testing.T) {
+	t.Parallel()
+	s, err := Load(Default)
+	require.NoError(t, err)
+	src := NewSource(s, "r", 1, 1000)
+	count := map[string]int{}
+	for n := range uint64(20_000) {
+		count[src.Intent(n).Behaviour.Name]++
+	}
+	require.InDelta(t, 14_800, count["order"], 400)
+	require.InDelta(t, 1_600, count["double-click"], 250)
+	require.InDelta(t, 200, count["key-reused"], 80)
+}
+
+func TestHotUserTakesMostOfIt(t *testing.T) {
+	t.Parallel()
+	s, err := Load("hot-user")
+	require.NoError(t, err)
+	src := NewSource(s, "r", 1, 1000)
+	count := map[int]int{}
+	for n := range uint64(10_000) {
+		count[src.Intent(n).User]++
+	}
+	require.Greater(t, count[0], 1500)
+}
+
+func TestBackoffGrowsToItsCap(t *testing.T) {
+	t.Parallel()
+	it := &Intent{Behaviour: &Behaviour{Retry: Retry{Attempts: 9, Base: 100 * time.Millisecond, Cap: 300 * time.Millisecond}}}
+	for attempt := 2; attempt < 9; attempt++ {
+		require.Less(t, it.Backoff(0, attempt), 300*time.Millisecond)
+	}
+	require.Less(t, it.Backoff(0, 2), 100*time.Millisecond)
+}
+
+func TestWrongScenariosAreRefused(t *testing.T) {
+	t.Parallel()
+	for name, text := range map[string]string{
+		"empty":             ``,
+		"unknown member":    "name: x\nbehaviors: []",
+		"no behaviour":      "name: x",
+		"no share":          "name: x\nbehaviours: [{name: a}]",
+		"same name":         "name: x\nbehaviours: [{name: a, share: 1}, {name: a, share: 1}]",
+		"unknown outcome":   "name: x\nbehaviours: [{name: a, share: 1, forbidden: [creatd]}]",
+		"unknown endpoint":  "name: x\nbehaviours: [{name: a, share: 1, endpoint: order}]",
+		"rows of one order": "name: x\nbehaviours: [{name: a, share: 1, rows: {min: 1, max: 2}}]",
+		"retry no base":     "name: x\nbehaviours: [{name: a, share: 1, retry: {attempts: 3}}]",
+		"zipf":              "name: x\nusers: {zipf: 0.5}\nbehaviours: [{name: a, share: 1}]",
+		"two documents":     "name: x\nbehaviours: [{name: a, share: 1}]\n---\nname: y",
+	} {
+		_, err := Parse([]byte(text))
+		require.Error(t, err, name)
+	}
+	_, err := Load("mixd")
+	require.ErrorContains(t, err, "mixd")
+}
+
+func FuzzParse(f *testing.F) {
+	text, err := Text(Default)
+	require.NoError(f, err)
+	f.Add(text)
+	f.Fuzz(func(_ *testing.T, b []byte) {
+		if s, err := Parse(b); err == nil && s.Behaviours[0].Copies.Max < 1000 {
+			NewSource(s, "r", 1, 10).Intent(1)
+		}
+	})
+}

@@ -1,0 +1,114 @@
+package verdict
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/oncegate/oncegate/loadtest/history"
+	"github.com/oncegate/oncegate/loadtest/measure"
+	"github.com/oncegate/oncegate/loadtest/scenario"
+)
+
+// claim is what the answers of one key say there is.
+type claim struct {
+	c     *history.Case
+	ids   []string        // of the first success; nil without one
+	heard []string        // of all successes
+	lines []scenario.Line // the content that succeeded
+	last  []byte          // body of the first success
+	doubt bool            // an attempt may have had an effect
+	paid  bool            // a payment was accepted
+}
+
+// Answers judges what needs no database: the answers themselves.
+func Answers(cases []*history.Case) Findings {
+	var f Findings
+	owner := map[string]*history.Case{}
+	for _, c := range cases {
+		cl := readCase(c, &f)
+		for _, id := range cl.heard {
+			if first := owner[id]; first != nil && first != c {
+				f.add(Finding{SharedID, c.User, c.Intent.Key, fmt.Sprintf("order %s was also the answer to key %s of %s", id, first.Intent.Key, first.User), ""})
+			}
+			owner[id] = c
+		}
+	}
+	return f
+}
+
+// readCase judges the answers of one key and returns what they claim.
+func readCase(c *history.Case, f *Findings) claim {
+	cl := claim{c: c}
+	created := 0
+	report := func(k Kind, format string, args ...any) {
+		f.add(Finding{k, c.User, c.Intent.Key, fmt.Sprintf(format, args...), ""})
+	}
+	for _, r := range c.Records() {
+		if r.Op == history.Callback && r.Outcome == measure.Accepted {
+			cl.paid = true
+		}
+		if r.Proof == history.Unknown && (r.Op == history.Submit || r.Op == history.Other) {
+			cl.doubt = true
+		}
+		if r.Outcome == measure.Unexpected || (r.Op <= history.Other && slices.Contains(c.Intent.Behaviour.Forbidden, r.Outcome)) {
+			report(ForbiddenOutcome, "%s in %q: HTTP %d%s", r.Outcome, c.Intent.Behaviour.Name, r.HTTP, excerpt(r.Body))
+		}
+		if r.Outcome != measure.Created && r.Outcome != measure.Replayed {
+			continue
+		}
+		orders, err := parseOrders(r.Body)
+		if err != nil {
+			report(Malformed, "HTTP %d: %v", r.HTTP, err)
+			continue
+		}
+		sent := c.Intent.Lines
+		if r.Op == history.Other {
+			sent = c.Intent.Other
+		}
+		if d := explain(orders, c.User, sent); d != "" {
+			report(ForeignBody, "%s, but the answer is about something else: %s", r.Outcome, d)
+		}
+		if r.Outcome == measure.Created {
+			created++
+		}
+		ids := make([]string, len(orders))
+		for i := range orders {
+			ids[i] = orders[i].ID
+			if !slices.Contains(cl.heard, ids[i]) {
+				cl.heard = append(cl.heard, ids[i])
+			}
+		}
+		switch {
+		case cl.ids == nil:
+			cl.ids, cl.lines, cl.last = ids, sent, r.Body
+		case !slices.Equal(ids, cl.ids):
+			report(TwoIDs, "answered with %s and with %s", join(cl.ids), join(ids))
+		case !bytes.Equal(cl.last, r.Body):
+			report(BodyDiffers, "same order, other bytes:%s and%s", excerpt(cl.last), excerpt(r.Body))
+		}
+	}
+	if created > 1 {
+		report(CreatedTwice, "answered \"created\" %d times", created)
+	}
+	return cl
+}
+
+func join(ids []string) string {
+	if len(ids) > 3 {
+		return strings.Join(ids[:3], ", ") + fmt.Sprintf(" and %d more", len(ids)-3)
+	}
+	return strings.Join(ids, ", ")
+}
+
+func excerpt(b []byte) string {
+	const most = 160
+	if len(b) == 0 {
+		return ""
+	}
+	if len(b) > most {
+		return fmt.Sprintf(" %q…", b[:most])
+	}
+	return fmt.Sprintf(" %q", b)
+}

@@ -1,0 +1,126 @@
+package verdict
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+
+	"github.com/oncegate/oncegate/loadtest/history"
+	"github.com/oncegate/oncegate/loadtest/measure"
+)
+
+// Linearity is what the linearizability check looked at.
+type Linearity struct {
+	Keys    int `json:"keys"`
+	Checked int `json:"checked"`
+	Trivial int `json:"trivial"` // one request only, which any order of events explains
+	Unknown int `json:"unknown"` // not decided in time
+	Broken  int `json:"broken"`
+}
+
+const (
+	perKey      = 2 * time.Second
+	maxDrawings = 5
+)
+
+// Linearizable asks for each key whether one order of events exists in which
+// every answer is right. It stops when the context ends; what was not decided is
+// counted as unknown. Drawings of the first failing keys go to dir; none if "".
+func Linearizable(ctx context.Context, cases []*history.Case, dir string) (Linearity, Findings) {
+	var l Linearity
+	var f Findings
+	spec := specification()
+	for _, c := range cases {
+		l.Keys++
+		ops := operations(c)
+		if trivial(ops) {
+			l.Trivial++
+			continue
+		}
+		limit := perKey
+		if end, ok := ctx.Deadline(); ok {
+			limit = min(limit, time.Until(end))
+		}
+		if ctx.Err() != nil || limit <= 0 {
+			l.Unknown++
+			continue
+		}
+		switch porcupine.CheckOperationsTimeout(spec, ops, limit) {
+		case porcupine.Ok:
+			l.Checked++
+		case porcupine.Unknown:
+			l.Unknown++
+		case porcupine.Illegal:
+			l.Checked++
+			l.Broken++
+			f.add(disordered(spec, c, ops, dir, l.Broken))
+		}
+	}
+	return l, f
+}
+
+func disordered(spec porcupine.Model, c *history.Case, ops []porcupine.Operation, dir string, n int) Finding {
+	x := Finding{Kind: Disordered, User: c.User, Key: c.Intent.Key, Detail: "no order of events explains the answers:"}
+	for i, op := range ops {
+		if i == 6 {
+			x.Detail += fmt.Sprintf(" and %d more", len(ops)-i)
+			break
+		}
+		x.Detail += fmt.Sprintf(" [%s]", describe(op.Output.(event)))
+	}
+	if dir == "" || n > maxDrawings {
+		return x
+	}
+	_, info := porcupine.CheckOperationsVerbose(spec, ops, perKey)
+	name := fmt.Sprintf("key-%d.html", n)
+	if err := porcupine.VisualizePath(spec, info, filepath.Join(dir, name)); err != nil {
+		x.Detail += fmt.Sprintf(" (no drawing: %v)", err)
+		return x
+	}
+	x.File = name
+	return x
+}
+
+// operations turns the requests of a key into a history. What was never sent did
+// not happen; what may still take effect never returns.
+func operations(c *history.Case) []porcupine.Operation {
+	records := c.Records()
+	var end time.Duration
+	for _, r := range records {
+		end = max(end, r.Done)
+	}
+	var ops []porcupine.Operation
+	for i, r := range records {
+		if r.Op == history.Callback || r.Proof == history.NeverSent || r.Outcome == measure.ClientLimit {
+			continue
+		}
+		e := event{Record: r}
+		if r.Outcome == measure.Reused {
+			for _, o := range records {
+				e.contested = e.contested || (o.Op <= history.Other && o.Op != r.Op && o.Proof != history.NeverSent && o.Sent <= r.Done)
+			}
+		}
+		op := porcupine.Operation{ClientId: i, Call: int64(r.Sent), Output: e, Return: int64(r.Done)}
+		if r.Proof == history.Unknown && r.Op <= history.Other {
+			op.Return = int64(end) + 1
+		}
+		ops = append(ops, op)
+	}
+	return ops
+}
+
+func trivial(ops []porcupine.Operation) bool {
+	if len(ops) > 1 {
+		return false
+	}
+	for _, op := range ops {
+		e := op.Output.(event)
+		if len(step(register{}, e)) == 0 {
+			return false
+		}
+	}
+	return true
+}
