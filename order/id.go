@@ -28,6 +28,24 @@ func NewID(at time.Time) ID {
 	return id
 }
 
+// NewIDs makes the ids of the rows of one command, ascending in row order: the
+// 12 bits after the version count up from a random start (RFC 9562, section
+// 6.2, method 1). n is at most [MaxLines].
+func NewIDs(at time.Time, n int) []ID {
+	ids := make([]ID, n)
+	for i := range ids {
+		ids[i] = NewID(at)
+		if i == 0 {
+			ids[0][6] &^= 0x08 // room to count
+			continue
+		}
+		counter := uint16(ids[0][6]&0x0f)<<8 | uint16(ids[0][7])
+		counter += uint16(i) //nolint:gosec // G115: at most MaxLines
+		ids[i][6], ids[i][7] = 0x70|byte(counter>>8), byte(counter)
+	}
+	return ids
+}
+
 // ParseID reads the canonical text form. Other spellings of a UUID are refused,
 // so that one order has one address.
 func ParseID(s string) (ID, error) {

@@ -70,11 +70,7 @@ func (s *Store) Decide(ctx context.Context, c *order.Command) (order.Decision, e
 }
 
 func (s *Store) decide(ctx context.Context, p *pending) (order.Decision, error) {
-	p.ids, p.done = make([]order.ID, len(p.cmd.Lines)), make(chan result, 1)
-	now := s.o.Now()
-	for i := range p.ids {
-		p.ids[i] = order.NewID(now)
-	}
+	p.ids, p.done = order.NewIDs(s.o.Now(), len(p.cmd.Lines)), make(chan result, 1)
 	var ok bool
 	if p.deadline, ok = ctx.Deadline(); !ok {
 		return order.Decision{}, order.Undecided(order.OutcomeNotCommitted, fmt.Errorf("%w: the context has no deadline", order.ErrInternal))

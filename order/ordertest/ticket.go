@@ -84,12 +84,11 @@ func (t *ticket) Finish(_ context.Context, end order.End) {
 	t.filter.mu.Unlock()
 	if !down {
 		k := keyOf{t.attempt.UserID, string(t.attempt.Key)}
-		switch end.Mark {
-		case order.MarkReceipt:
+		switch {
+		case end.Mark == order.MarkReceipt && end.Receipt.State != order.Processing:
 			t.filter.shared.put(k, entry{receipt: end.Receipt})
-		case order.MarkReleased:
+		case end.Mark != order.MarkLeft: // also what is not an answer yet must not be kept as one
 			t.filter.shared.release(k, t)
-		case order.MarkLeft:
 		}
 	}
 	t.flight.answer, t.flight.err = end.Answer, end.Err
