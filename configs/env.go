@@ -98,7 +98,7 @@ func readSecret(path string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }()
 	b, err := io.ReadAll(io.LimitReader(file, maxSecretFile+1))
 	if err != nil {
 		return "", err

@@ -50,8 +50,7 @@ func (l leaf) env() string {
 }
 
 func (l leaf) isSecret() bool {
-	_, ok := l.value.Interface().(Secret)
-	return ok
+	return l.value.Type() == reflect.TypeFor[Secret]()
 }
 
 func (l leaf) isBool() bool { return l.value.Kind() == reflect.Bool }

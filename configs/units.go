@@ -22,7 +22,7 @@ func ParseDuration(s string) (time.Duration, error) {
 		if err != nil || n > uint64(math.MaxInt64/day) {
 			return 0, errDuration
 		}
-		return time.Duration(n) * day, nil //nolint:gosec // G115: bounded above
+		return time.Duration(n) * day, nil
 	}
 	d, err := time.ParseDuration(s)
 	if err != nil {
@@ -49,15 +49,20 @@ func formatDuration(d time.Duration) string {
 // Size is a number of bytes.
 type Size int64
 
-var sizeUnits = []struct {
+type sizeUnit struct {
 	suffix string
 	bytes  Size
-}{{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}}
+}
+
+// sizeUnits are the units, the largest first.
+func sizeUnits() [3]sizeUnit {
+	return [...]sizeUnit{{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}}
+}
 
 // ParseSize reads a number of bytes, optionally in KiB, MiB or GiB.
 func ParseSize(s string) (Size, error) {
 	unit := Size(1)
-	for _, u := range sizeUnits {
+	for _, u := range sizeUnits() {
 		if number, ok := strings.CutSuffix(s, u.suffix); ok {
 			s, unit = number, u.bytes
 			break
@@ -67,12 +72,12 @@ func ParseSize(s string) (Size, error) {
 	if err != nil || n > uint64(math.MaxInt64/unit) { //nolint:gosec // G115: the quotient is positive
 		return 0, errSize
 	}
-	return Size(n) * unit, nil //nolint:gosec // G115: bounded above
+	return Size(n) * unit, nil
 }
 
 // String writes what [ParseSize] reads, in the largest unit that fits.
 func (s Size) String() string {
-	for _, u := range sizeUnits {
+	for _, u := range sizeUnits() {
 		if s >= u.bytes && s%u.bytes == 0 {
 			return strconv.FormatInt(int64(s/u.bytes), 10) + u.suffix
 		}

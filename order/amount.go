@@ -50,7 +50,7 @@ func ParseAmount[S ~string | ~[]byte](s S) (Amount, error) {
 		return 0, errAmountSyntax
 	}
 	places := s[i+1:]
-	for j := 0; j < len(places); j++ {
+	for j := range len(places) {
 		if !isDigit(places[j]) {
 			return 0, errAmountSyntax
 		}
@@ -74,7 +74,7 @@ func (a Amount) Append(b []byte) []byte {
 		a = -a
 	}
 	b = strconv.AppendInt(b, int64(a/100), 10)
-	cents := byte(a % 100)
+	cents := byte(a % 100) //nolint:gosec // G115: below 100
 	return append(b, '.', '0'+cents/10, '0'+cents%10)
 }
 

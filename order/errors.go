@@ -54,8 +54,7 @@ func (e *UndecidedError) Unwrap() error { return e.Err }
 // OutcomeOf returns what an error says of the order. An error that does not
 // say so proves nothing: the outcome is unknown.
 func OutcomeOf(err error) Outcome {
-	var u *UndecidedError
-	if errors.As(err, &u) {
+	if u, ok := errors.AsType[*UndecidedError](err); ok {
 		return u.Outcome
 	}
 	return OutcomeUnknown

@@ -21,7 +21,7 @@ func NewID(at time.Time) ID {
 	_, _ = rand.Read(id[6:])
 	ms := at.UnixMilli()
 	for i := range 6 {
-		id[i] = byte(ms >> (8 * (5 - i)))
+		id[i] = byte(ms >> (8 * (5 - i))) //nolint:gosec // G115: one byte of it
 	}
 	id[6] = id[6]&0x0f | 0x70
 	id[8] = id[8]&0x3f | 0x80
@@ -40,8 +40,8 @@ func NewIDs(at time.Time, n int) []ID {
 			continue
 		}
 		counter := uint16(ids[0][6]&0x0f)<<8 | uint16(ids[0][7])
-		counter += uint16(i) //nolint:gosec // G115: at most MaxLines
-		ids[i][6], ids[i][7] = 0x70|byte(counter>>8), byte(counter)
+		counter += uint16(i)
+		ids[i][6], ids[i][7] = 0x70|byte(counter>>8), byte(counter) //nolint:gosec // G115: one byte of it each
 	}
 	return ids
 }

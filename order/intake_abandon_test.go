@@ -33,12 +33,12 @@ func TestWhoJoinsTakesOverWhenTheOwnerLeaves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, admitted, proceed := leaver(t)
 		ctx, leave := context.WithCancel(t.Context())
-		owner := p.submit(ctx, aliceOrders(t, "k"), 0)
+		owner := p.submit(ctx, aliceOrders(t), 0)
 		<-admitted
 		joined := []<-chan submitted{
-			p.submit(t.Context(), aliceOrders(t, "k"), 0),
-			p.submit(t.Context(), aliceOrders(t, "k"), 0),
-			p.submit(t.Context(), aliceOrders(t, "k"), 0),
+			p.submit(t.Context(), aliceOrders(t), 0),
+			p.submit(t.Context(), aliceOrders(t), 0),
+			p.submit(t.Context(), aliceOrders(t), 0),
 		}
 		synctest.Wait()
 		leave()

@@ -45,7 +45,7 @@ func TestOneKeyAtManyGatewaysIsOneOrder(t *testing.T) {
 				start := make(chan struct{})
 				var wg sync.WaitGroup
 				for i := range answers {
-					c := aliceOrders(t, "k")
+					c := aliceOrders(t)
 					wg.Go(func() {
 						<-start
 						answers[i].Answer, answers[i].err = g[i%3].intake.Submit(t.Context(), c, time.Second)
@@ -86,7 +86,7 @@ func TestEveryKeySettles(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				s := &storm{
-					random:   rand.New(rand.NewPCG(seed, 1)), //nolint:gosec // G404: a seeded test
+					random:   rand.New(rand.NewPCG(seed, 1)),
 					gateways: newGateways(t, 3), bodies: map[order.Key]string{}, created: map[order.Key]int{},
 				}
 				s.rage(t)
@@ -121,7 +121,7 @@ func (s *storm) rage(t *testing.T) {
 	const keys, attempts = 6, 8
 	for _, g := range s.gateways {
 		g.ledger.SetFault(func(*order.Command) error {
-			time.Sleep(time.Duration(s.pick(3000)) * time.Millisecond)
+			time.Sleep(time.Duration(s.pick(3000)) * time.Millisecond) //nolint:forbidigo // the clock of synctest: nothing waits
 			switch {
 			case s.chance(15):
 				return order.Undecided(order.OutcomeNotCommitted, order.ErrUnavailable)
@@ -142,7 +142,7 @@ func (s *storm) rage(t *testing.T) {
 		key := order.Key(fmt.Sprintf("k-%d", k))
 		for range attempts {
 			wg.Go(func() {
-				time.Sleep(time.Duration(s.pick(5000)) * time.Millisecond)
+				time.Sleep(time.Duration(s.pick(5000)) * time.Millisecond) //nolint:forbidigo // the clock of synctest: nothing waits
 				s.disturb(key)
 				ctx, cancel := context.WithCancel(context.Background())
 				defer cancel()
@@ -164,7 +164,7 @@ func (s *storm) rage(t *testing.T) {
 	for k := range keys {
 		key := order.Key(fmt.Sprintf("k-%d", k))
 		for !s.submit(context.Background(), key, 0) {
-			time.Sleep(time.Second)
+			time.Sleep(time.Second) //nolint:forbidigo // the clock of synctest: nothing waits
 		}
 	}
 	require.Empty(t, s.faults)
@@ -185,7 +185,7 @@ func (s *storm) disturb(key order.Key) {
 	case 3:
 		g.filter.PutMark("alice", key, order.Digest{1}, time.Now())
 	case 4:
-		g.ledger.SetIdentity(order.ServerID(1 + s.pick(3))) //nolint:gosec // G115: 1 to 3
+		g.ledger.SetIdentity(order.ServerID(1 + s.pick(3)))
 	}
 }
 

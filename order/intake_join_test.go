@@ -51,9 +51,9 @@ func newProcess(t *testing.T, hook func(ctx context.Context, a order.Admission))
 	return wire(ordertest.NewFilter(time.Now), l, hook)
 }
 
-func aliceOrders(t *testing.T, key order.Key) *order.Command {
+func aliceOrders(t *testing.T) *order.Command {
 	t.Helper()
-	c, err := order.NewCommand(order.CreateOrder, "alice", key, []order.Line{goodLine()})
+	c, err := order.NewCommand(order.CreateOrder, "alice", "k", []order.Line{goodLine()})
 	require.NoError(t, err)
 	return c
 }
@@ -89,11 +89,11 @@ func TestWhoJoinsGetsTheAnswerAsAReplay(t *testing.T) {
 				p := newProcess(t, nil)
 				prepare(p.ledger)
 				arrived := p.ledger.Block()
-				owner := p.submit(t.Context(), aliceOrders(t, "k"), 0)
+				owner := p.submit(t.Context(), aliceOrders(t), 0)
 				<-arrived
 				joined := make([]<-chan submitted, 5)
 				for i := range joined {
-					joined[i] = p.submit(t.Context(), aliceOrders(t, "k"), 0)
+					joined[i] = p.submit(t.Context(), aliceOrders(t), 0)
 				}
 				synctest.Wait()
 				p.ledger.Release()
@@ -120,9 +120,9 @@ func TestWhoJoinsGetsTheOwnersError(t *testing.T) {
 		fault := order.Undecided(order.OutcomeUnknown, order.ErrUnavailable)
 		p.ledger.SetFault(func(*order.Command) error { return fault })
 		arrived := p.ledger.Block()
-		owner := p.submit(t.Context(), aliceOrders(t, "k"), 0)
+		owner := p.submit(t.Context(), aliceOrders(t), 0)
 		<-arrived
-		joined := p.submit(t.Context(), aliceOrders(t, "k"), 0)
+		joined := p.submit(t.Context(), aliceOrders(t), 0)
 		synctest.Wait()
 		p.ledger.Release()
 		for _, done := range []<-chan submitted{owner, joined} {
@@ -140,12 +140,13 @@ func TestWhoJoinsSurvivesThePanicOfTheOwner(t *testing.T) {
 		p.ledger.SetFault(func(*order.Command) error { panic("a bug") })
 		arrived := p.ledger.Block()
 		panicked := make(chan any, 1)
+		c := aliceOrders(t)
 		go func() {
 			defer func() { panicked <- recover() }()
-			_, _ = p.intake.Submit(t.Context(), aliceOrders(t, "k"), 0)
+			_, _ = p.intake.Submit(t.Context(), c, 0)
 		}()
 		<-arrived
-		joined := p.submit(t.Context(), aliceOrders(t, "k"), 0)
+		joined := p.submit(t.Context(), aliceOrders(t), 0)
 		synctest.Wait()
 		p.ledger.Release()
 		got := <-joined
@@ -160,11 +161,11 @@ func TestWhoJoinsWaitsForItsBudgetAtMost(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p, admitted, proceed := leaver(t)
-		owner := p.submit(t.Context(), aliceOrders(t, "k"), 0)
+		owner := p.submit(t.Context(), aliceOrders(t), 0)
 		defer func() { proceed(); <-owner }()
 		<-admitted
 		started := time.Now()
-		got := <-p.submit(t.Context(), aliceOrders(t, "k"), 0)
+		got := <-p.submit(t.Context(), aliceOrders(t), 0)
 		require.NoError(t, got.err)
 		require.Equal(t, order.Answer{Kind: order.InProgress, Layer: order.LayerProcess, RetryAfter: time.Second}, got.Answer)
 		require.Equal(t, defaultTuning.Budget, time.Since(started))
@@ -178,11 +179,11 @@ func TestWhoJoinsAndWaitsIsAnsweredWithinItsWaitAndOneBudget(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			p, admitted, proceed := leaver(t)
-			owner := p.submit(t.Context(), aliceOrders(t, "k"), 0)
+			owner := p.submit(t.Context(), aliceOrders(t), 0)
 			defer func() { proceed(); <-owner }()
 			<-admitted
 			started := time.Now()
-			got := <-p.submit(t.Context(), aliceOrders(t, "k"), asked)
+			got := <-p.submit(t.Context(), aliceOrders(t), asked)
 			require.NoError(t, got.err)
 			require.Equal(t, order.InProgress, got.Kind)
 			require.GreaterOrEqual(t, time.Since(started), most-200*time.Millisecond)
@@ -213,10 +214,10 @@ func TestWhoJoinedAndLeavesKnowsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newProcess(t, nil)
 		arrived := p.ledger.Block()
-		owner := p.submit(t.Context(), aliceOrders(t, "k"), 0)
+		owner := p.submit(t.Context(), aliceOrders(t), 0)
 		<-arrived
 		ctx, cancel := context.WithCancel(t.Context())
-		joined := p.submit(ctx, aliceOrders(t, "k"), time.Minute)
+		joined := p.submit(ctx, aliceOrders(t), time.Minute)
 		synctest.Wait()
 		cancel()
 		got := <-joined

@@ -34,39 +34,41 @@ type AuditOptions struct {
 
 // auditUser are the checks of a range of users, each a query whose rows are
 // findings: subject and detail. The range stands for (user_id > ? AND user_id <= ?).
-var auditUser = []struct{ check, text string }{
-	{"duplicate_key", `SELECT CONCAT(o.user_id, ' ', o.idempotency_key), CONCAT(COUNT(*), ' orders for row ', o.line_no)
+func auditUser() []struct{ check, text string } {
+	return []struct{ check, text string }{
+		{"duplicate_key", `SELECT CONCAT(o.user_id, ' ', o.idempotency_key), CONCAT(COUNT(*), ' orders for row ', o.line_no)
 		FROM orders o WHERE o.idempotency_key IS NOT NULL AND o.user_id > ? AND o.user_id <= ?
 		GROUP BY o.user_id, o.idempotency_key, o.line_no HAVING COUNT(*) > 1`},
-	{"duplicate_number", `SELECT CONCAT(o.user_id, ' ', o.external_order_no), CONCAT(COUNT(*), ' orders')
+		{"duplicate_number", `SELECT CONCAT(o.user_id, ' ', o.external_order_no), CONCAT(COUNT(*), ' orders')
 		FROM orders o WHERE o.external_order_no IS NOT NULL AND o.user_id > ? AND o.user_id <= ?
 		GROUP BY o.user_id, o.external_order_no HAVING COUNT(*) > 1`},
-	{"key_without_order", `SELECT CONCAT(r.user_id, ' ', r.idempotency_key), 'the record says succeeded and its order is not there'
+		{"key_without_order", `SELECT CONCAT(r.user_id, ' ', r.idempotency_key), 'the record says succeeded and its order is not there'
 		FROM idempotency_records r LEFT JOIN orders o
 		ON o.order_id = r.order_id AND o.user_id = r.user_id AND o.idempotency_key = r.idempotency_key AND o.line_no = 0
 		WHERE r.status = 2 AND o.order_id IS NULL AND r.user_id > ? AND r.user_id <= ?`},
-	{"order_without_key", `SELECT CONCAT(o.user_id, ' ', o.idempotency_key), 'the order has a key and no record'
+		{"order_without_key", `SELECT CONCAT(o.user_id, ' ', o.idempotency_key), 'the order has a key and no record'
 		FROM orders o LEFT JOIN idempotency_records r ON r.user_id = o.user_id AND r.idempotency_key = o.idempotency_key AND r.status = 2
 		WHERE o.idempotency_key IS NOT NULL AND o.line_no = 0 AND r.user_id IS NULL AND o.user_id > ? AND o.user_id <= ?`},
-	{"refused_with_order", `SELECT CONCAT(r.user_id, ' ', r.idempotency_key), 'the record says refused and there is an order'
+		{"refused_with_order", `SELECT CONCAT(r.user_id, ' ', r.idempotency_key), 'the record says refused and there is an order'
 		FROM idempotency_records r JOIN orders o ON o.user_id = r.user_id AND o.idempotency_key = r.idempotency_key
 		WHERE r.status = 3 AND r.user_id > ? AND r.user_id <= ?`},
-	{"incomplete_batch", `SELECT CONCAT(o.user_id, ' ', o.idempotency_key), CONCAT(COUNT(*), ' of ', MAX(o.line_no) + 1, ' rows')
+		{"incomplete_batch", `SELECT CONCAT(o.user_id, ' ', o.idempotency_key), CONCAT(COUNT(*), ' of ', MAX(o.line_no) + 1, ' rows')
 		FROM orders o WHERE o.idempotency_key IS NOT NULL AND o.user_id > ? AND o.user_id <= ?
 		GROUP BY o.user_id, o.idempotency_key HAVING COUNT(*) <> MAX(o.line_no) + 1`},
-	{"balance_drift", `SELECT u.user_id, CONCAT('credited ', u.credited, ', balance ', u.balance, ', held by orders ', COALESCE(SUM(o.amount), 0))
+		{"balance_drift", `SELECT u.user_id, CONCAT('credited ', u.credited, ', balance ', u.balance, ', held by orders ', COALESCE(SUM(o.amount), 0))
 		FROM users u LEFT JOIN orders o ON o.user_id = u.user_id AND o.status <> 'CANCELLED'
 		WHERE u.user_id > ? AND u.user_id <= ?
 		GROUP BY u.user_id, u.credited, u.balance HAVING u.credited <> u.balance + COALESCE(SUM(o.amount), 0)`},
-	{"state_without_event", `SELECT CONCAT(o.user_id, ' ', o.status), 'no applied event explains the state'
+		{"state_without_event", `SELECT CONCAT(o.user_id, ' ', o.status), 'no applied event explains the state'
 		FROM orders o LEFT JOIN order_events e ON e.order_id = o.order_id AND e.effect = 'applied' AND e.event =
 		CASE o.status WHEN 'PAID' THEN 'payment.succeeded' WHEN 'SHIPPED' THEN 'order.shipped' ELSE 'order.cancelled' END
 		WHERE o.status <> 'PENDING' AND e.event_id IS NULL AND o.user_id > ? AND o.user_id <= ?`},
-	{"event_without_state", `SELECT CONCAT(o.user_id, ' ', e.event), CONCAT('applied, but the order is ', o.status)
+		{"event_without_state", `SELECT CONCAT(o.user_id, ' ', e.event), CONCAT('applied, but the order is ', o.status)
 		FROM orders o JOIN order_events e ON e.order_id = o.order_id AND e.effect = 'applied'
 		WHERE o.user_id > ? AND o.user_id <= ? AND (
 		(e.event = 'payment.succeeded' AND o.status NOT IN ('PAID', 'SHIPPED')) OR
 		(e.event = 'order.shipped' AND o.status <> 'SHIPPED') OR (e.event = 'order.cancelled' AND o.status <> 'CANCELLED'))`},
+	}
 }
 
 const auditStock = `SELECT s.sku, CONCAT('supplied ', s.supplied, ', available ', s.available, ', taken by orders ', COALESCE(SUM(o.quantity), 0))
@@ -96,7 +98,7 @@ func (s *Store) Audit(ctx context.Context, o AuditOptions) (report AuditReport, 
 		if users == 0 {
 			break
 		}
-		for _, c := range auditUser {
+		for _, c := range auditUser() {
 			if err := a.run(ctx, c.check, c.text, from, to); err != nil {
 				return a.report, s.translate("audit "+c.check, err)
 			}

@@ -138,14 +138,14 @@ func (t *transaction) compact(at *position, cutoff time.Time, limit int, done *C
 	}
 	if len(empty) > 0 {
 		q.reset("UPDATE idempotency_records SET response_body = NULL WHERE ")
-		q.pairs("user_id", "idempotency_key", sortedPairs(empty))
+		q.pairs("idempotency_key", sortedPairs(empty))
 		if err := t.exec(len(empty)); err != nil {
 			return err
 		}
 	}
 	if len(remove) > 0 {
 		q.reset("DELETE FROM idempotency_records WHERE ")
-		q.pairs("user_id", "idempotency_key", sortedPairs(remove))
+		q.pairs("idempotency_key", sortedPairs(remove))
 		if err := t.exec(len(remove)); err != nil {
 			return err
 		}

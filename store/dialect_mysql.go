@@ -154,8 +154,7 @@ const (
 )
 
 func classifyMySQL(err error) fault {
-	var e *mysql.MySQLError
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*mysql.MySQLError](err); ok {
 		switch e.Number {
 		case erDupEntry, erDupEntryWithName:
 			return faultDuplicate

@@ -2,6 +2,8 @@ package store
 
 import (
 	"context"
+	"database/sql"
+	"errors"
 	"path/filepath"
 	"testing"
 	"time"
@@ -65,15 +67,11 @@ func (h *harness) Balance(ctx context.Context, user string) (order.Amount, error
 }
 
 func (h *harness) Stock(ctx context.Context, sku string) (available int64, limited bool, err error) {
-	rows, err := h.reads.QueryContext(ctx, "SELECT available FROM stock WHERE sku = ?", sku)
-	if err != nil {
-		return 0, false, err
+	err = h.reads.QueryRowContext(ctx, "SELECT available FROM stock WHERE sku = ?", sku).Scan(&available)
+	if errors.Is(err, sql.ErrNoRows) {
+		return 0, false, nil
 	}
-	defer func() { _ = rows.Close() }()
-	if rows.Next() {
-		limited, err = true, rows.Scan(&available)
-	}
-	return available, limited, err
+	return available, err == nil, err
 }
 
 func (h *harness) CountOrders(ctx context.Context, user string) (int, error) {

@@ -50,7 +50,7 @@ type Options struct {
 	ReadConns int
 
 	Now        func() time.Time      // default time.Now
-	Logger     *slog.Logger          // default slog.Default()
+	Logger     *slog.Logger          // default: none
 	Registerer prometheus.Registerer // default: a registry of its own
 }
 
@@ -86,7 +86,7 @@ func (o *Options) setTimes() error {
 		o.Now = time.Now
 	}
 	if o.Logger == nil {
-		o.Logger = slog.Default()
+		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	if o.Registerer == nil {
 		o.Registerer = prometheus.NewRegistry()

@@ -36,14 +36,14 @@ func list[T any](q *query, values []T) {
 	q.add(")")
 }
 
-// pairs writes (first = ? AND second IN (…)) OR … for sorted pairs, a form that
+// pairs writes (user_id = ? AND second IN (…)) OR … for sorted pairs, a form that
 // every engine turns into point look-ups of an index on both columns.
-func (q *query) pairs(first, second string, sorted []pair) {
+func (q *query) pairs(second string, sorted []pair) {
 	for i := 0; i < len(sorted); {
 		if i > 0 {
 			q.add(" OR ")
 		}
-		q.add("(" + first + " = ")
+		q.add("(user_id = ")
 		q.bind(sorted[i].first)
 		q.add(" AND " + second + " IN (")
 		j := i

@@ -22,7 +22,7 @@ const recordColumns = "user_id, idempotency_key, operation, request_digest, stat
 // whose stored answer was compacted: rebuildRecords answers those.
 func readRecords(ctx context.Context, from queryer, q *query, keys []pair, server order.ServerID, into map[pair]*record) (compacted []pair, err error) {
 	q.reset("SELECT " + recordColumns + " FROM idempotency_records WHERE ")
-	q.pairs("user_id", "idempotency_key", keys)
+	q.pairs("idempotency_key", keys)
 	err = scanRows(ctx, from, q, func(rows *sql.Rows) error {
 		var key pair
 		var digest, id []byte
@@ -54,7 +54,7 @@ func readRecords(ctx context.Context, from queryer, q *query, keys []pair, serve
 func rebuildRecords(ctx context.Context, from queryer, q *query, keys []pair, server order.ServerID, into map[pair]*record, r order.Renderer) error {
 	made := map[pair][]order.Order{}
 	q.reset("SELECT " + orderColumns + " FROM orders WHERE ")
-	q.pairs("user_id", "idempotency_key", keys)
+	q.pairs("idempotency_key", keys)
 	q.add(" ORDER BY user_id, idempotency_key, line_no")
 	err := scanRows(ctx, from, q, func(rows *sql.Rows) error {
 		o, err := scanOrder(rows)

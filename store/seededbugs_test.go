@@ -3,7 +3,6 @@
 package store
 
 import (
-	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -23,7 +22,7 @@ func TestPlainRereadIsCaught(t *testing.T) { //nolint:paralleltest // it flips a
 	err := lateCommit(t, dsn)
 	require.ErrorContains(t, err, "not_committed")
 	var u *order.UndecidedError
-	require.True(t, errors.As(err, &u))
+	require.ErrorAs(t, err, &u)
 	require.Equal(t, order.OutcomeNotCommitted, u.Outcome, "it denied an order that is there")
 }
 

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"sync/atomic"
@@ -29,12 +28,12 @@ func behindProxy(t *testing.T, dsn string) (*harness, *faultproxy.MySQLProxy) {
 	return h, proxy
 }
 
-// first makes a hook act on the nth statement, counted from 1, that begins with
-// a text; those after it pass.
-func first(begin string, n int32, action faultproxy.Action) func(string) faultproxy.Action {
+// first makes a hook act on the first statement that begins with a text; those
+// after it pass.
+func first(begin string, action faultproxy.Action) func(string) faultproxy.Action {
 	var seen atomic.Int32
 	return func(q string) faultproxy.Action {
-		if strings.HasPrefix(q, begin) && seen.Add(1) == n {
+		if strings.HasPrefix(q, begin) && seen.Add(1) == 1 {
 			return action
 		}
 		return faultproxy.Pass
@@ -79,7 +78,7 @@ func TestUnansweredCommitIsResolved(t *testing.T) {
 			t.Parallel()
 			onServers(t, func(t *testing.T, dsn string) {
 				h, proxy := behindProxy(t, dsn)
-				proxy.OnQuery(first("COMMIT", 1, action))
+				proxy.OnQuery(first("COMMIT", action))
 				require.NoError(t, decideThenCheck(t, h, 8*time.Second, command(t, "ann", "k", potsticker(1_00)), func() {}))
 				require.Equal(t, "replayed", kinds(submit(t, h, command(t, "ann", "k", potsticker(1_00)))()))
 			})
@@ -94,7 +93,7 @@ func TestUnprotectedOrderSurvivesAnUnansweredCommit(t *testing.T) {
 			t.Parallel()
 			onServers(t, func(t *testing.T, dsn string) {
 				h, proxy := behindProxy(t, dsn)
-				proxy.OnQuery(first("COMMIT", 1, action))
+				proxy.OnQuery(first("COMMIT", action))
 				require.NoError(t, decideThenCheck(t, h, 8*time.Second, command(t, "ann", "", potsticker(1_00)), func() {}))
 			})
 		})
@@ -133,7 +132,7 @@ func TestConnectionCutAtAnyStatementMakesOneOrder(t *testing.T) {
 					account(t, h, user, 100_00)
 					require.NoError(t, h.SetStock(t.Context(), user, 5))
 					met := atomic.Bool{}
-					hook := first(begin, 1, action)
+					hook := first(begin, action)
 					proxy.OnQuery(func(q string) faultproxy.Action {
 						a := hook(q)
 						met.Store(met.Load() || a != faultproxy.Pass)
@@ -152,7 +151,7 @@ func TestConnectionCutAtAnyStatementMakesOneOrder(t *testing.T) {
 func halfCommitted(t *testing.T, dsn string) error {
 	t.Helper()
 	h, proxy := behindProxy(t, dsn)
-	proxy.OnQuery(first("INSERT INTO idempotency", 1, faultproxy.AnswerError{Code: 1205, State: "HY000", Message: "Lock wait timeout exceeded"}))
+	proxy.OnQuery(first("INSERT INTO idempotency", faultproxy.AnswerError{Code: 1205, State: "HY000", Message: "Lock wait timeout exceeded"}))
 	return decideThenCheck(t, h, 8*time.Second, command(t, "ann", "k", potsticker(1_00)), func() {})
 }
 
@@ -161,7 +160,7 @@ func lateCommit(t *testing.T, dsn string) error {
 	t.Helper()
 	h, proxy := behindProxy(t, dsn)
 	deliver := make(chan struct{})
-	proxy.OnQuery(first("COMMIT", 1, faultproxy.DelayForward{Until: deliver, For: 10 * time.Second}))
+	proxy.OnQuery(first("COMMIT", faultproxy.DelayForward{Until: deliver, For: 10 * time.Second}))
 	return decideThenCheck(t, h, 2500*time.Millisecond, command(t, "ann", "k", potsticker(1_00)), func() {
 		close(deliver)
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
@@ -185,7 +184,7 @@ func TestLateCommitIsNeverDenied(t *testing.T) {
 	onServers(t, func(t *testing.T, dsn string) {
 		if err := lateCommit(t, dsn); err != nil {
 			var u *order.UndecidedError
-			require.True(t, errors.As(err, &u), "%v", err)
+			require.ErrorAs(t, err, &u)
 			require.Equal(t, order.OutcomeUnknown, u.Outcome)
 		}
 	})

@@ -118,7 +118,7 @@ func (t *transaction) readNumbers(v *view, fresh []*pending) error {
 		return nil
 	}
 	t.q.reset("SELECT " + orderColumns + " FROM orders WHERE ")
-	t.q.pairs("user_id", "external_order_no", sortedPairs(numbers))
+	t.q.pairs("external_order_no", sortedPairs(numbers))
 	return t.rows(func(rows *sql.Rows) error {
 		o, err := scanOrder(rows)
 		v.numbers[pair{o.UserID, o.Line.ExternalOrderNo}] = o

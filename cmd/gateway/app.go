@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -82,8 +83,7 @@ func (a *App) Close() error {
 		ctx, cancel := context.WithTimeout(context.Background(), a.grace)
 		defer cancel()
 		var errs []error
-		for i := len(a.opened) - 1; i >= 0; i-- {
-			p := a.opened[i]
+		for _, p := range slices.Backward(a.opened) {
 			if err := p.close(ctx); err != nil {
 				errs = append(errs, fmt.Errorf("close the %s: %w", p.name, err))
 			}

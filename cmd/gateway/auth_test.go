@@ -31,10 +31,7 @@ func issuer(t *testing.T) (address string, key *ecdsa.PrivateKey) {
 	set := fmt.Sprintf(`{"keys":[{"kty":"EC","crv":"P-256","kid":"one","alg":"ES256","use":"sig","x":%q,"y":%q}]}`,
 		text(point[1:1+half]), text(point[1+half:]))
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(set)) }))
-	t.Cleanup(func() {
-		http.DefaultClient.CloseIdleConnections()
-		server.Close()
-	})
+	t.Cleanup(server.Close)
 	return server.URL, key
 }
 

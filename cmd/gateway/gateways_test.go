@@ -290,7 +290,7 @@ func TestStopUnderLoadLosesNothing(t *testing.T) {
 			<-started
 		}
 		go func() {
-			for range started { //nolint:revive // drained until the test is over
+			for range started {
 			}
 		}()
 		require.NoError(t, goes.stopped())

@@ -100,7 +100,7 @@ func (c *customer) try(method, url, key, body string) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	defer resp.Body.Close()
+	defer func() { _ = resp.Body.Close() }()
 	b, err := io.ReadAll(resp.Body)
 	return answer{resp.StatusCode, resp.Header, string(b)}, err
 }

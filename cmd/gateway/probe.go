@@ -100,7 +100,7 @@ func probe(ctx context.Context, w io.Writer, address, path, token string) error 
 	if err != nil {
 		return err
 	}
-	defer resp.Body.Close()
+	defer func() { _ = resp.Body.Close() }()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxProbeBody))
 	if err != nil {
 		return fmt.Errorf("read the answer of %s: %w", address, err)

@@ -29,18 +29,18 @@ func signingSecret(c *configs.Config) ([]byte, error) {
 	case c.Auth.HS256Secret.IsSet():
 		return []byte(c.Auth.HS256Secret.Reveal()), nil
 	default:
-		return keptSecret(filepath.Join(c.DataDir, "secrets"), "hs256")
+		return keptSecret(filepath.Join(c.DataDir, "secrets", "hs256"))
 	}
 }
 
 // keptSecret returns the secret in a file, which it makes when there is none.
 // Several processes at once agree on one.
-func keptSecret(dir, name string) ([]byte, error) {
-	path := filepath.Join(dir, name)
+func keptSecret(path string) ([]byte, error) {
 	secret, err := readSecret(path)
 	if !errors.Is(err, os.ErrNotExist) {
 		return secret, err
 	}
+	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, privateDir); err != nil {
 		return nil, fmt.Errorf("make a directory for secrets: %w", err)
 	}

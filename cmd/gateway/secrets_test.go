@@ -18,7 +18,7 @@ func TestAGeneratedSecretIsMadeOnce(t *testing.T) {
 	var makers sync.WaitGroup
 	for range 16 {
 		makers.Go(func() {
-			secret, err := keptSecret(dir, "hs256")
+			secret, err := keptSecret(filepath.Join(dir, "hs256"))
 			if err != nil {
 				t.Error(err)
 			}
@@ -45,10 +45,10 @@ func TestAGeneratedSecretIsMadeOnce(t *testing.T) {
 func TestASecretThatOthersCanReadIsRefused(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	_, err := keptSecret(dir, "hs256")
+	_, err := keptSecret(filepath.Join(dir, "hs256"))
 	require.NoError(t, err)
-	require.NoError(t, os.Chmod(filepath.Join(dir, "hs256"), 0o644)) //nolint:gosec // G302: the mode that must be refused
-	_, err = keptSecret(dir, "hs256")
+	require.NoError(t, os.Chmod(filepath.Join(dir, "hs256"), 0o644))
+	_, err = keptSecret(filepath.Join(dir, "hs256"))
 	require.ErrorContains(t, err, "chmod 600")
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"runtime/debug"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -25,14 +26,14 @@ func version() string {
 	if !ok {
 		return "unknown"
 	}
-	text := info.Main.Version
+	parts := []string{info.Main.Version}
 	for _, s := range info.Settings {
 		switch {
 		case s.Key == "vcs.revision":
-			text += " " + s.Value
+			parts = append(parts, s.Value)
 		case s.Key == "vcs.modified" && s.Value == "true":
-			text += " (modified)"
+			parts = append(parts, "(modified)")
 		}
 	}
-	return text + " " + info.GoVersion
+	return strings.Join(append(parts, info.GoVersion), " ")
 }

@@ -10,6 +10,7 @@ type engine struct {
 	id         string            // in file names
 	addressEnv string            // variable that names a server to use as it is
 	binaries   []string          // names on PATH
+	tools      []string          // other programs that have to be on PATH
 	banner     *regexp.Regexp    // what --version of the right program looks like
 	oldest     version           // oldest version that is supported
 	packages   []string          // Debian packages that bring it; none where Debian stable lacks it
@@ -42,10 +43,13 @@ func mariaDBEngine() engine {
 		binaries:   []string{"mariadbd", "mysqld"},
 		banner:     regexp.MustCompile(`Ver (\d+\.\d+\.\d+)-MariaDB`),
 		oldest:     version{10, 6, 0},
-		packages:   []string{"mariadb-server-core"},
-		image:      "mariadb:10.11",
-		imagePort:  "3306",
-		imageEnv:   map[string]string{"MARIADB_ALLOW_EMPTY_ROOT_PASSWORD": "1", "MARIADB_ROOT_HOST": "%"},
+		tools:      []string{"mariadb-install-db", "my_print_defaults"},
+		// Server and installer without the service; the installer calls a
+		// program that comes with the client.
+		packages:  []string{"mariadb-server-core", "mariadb-client-core"},
+		image:     "mariadb:10.11",
+		imagePort: "3306",
+		imageEnv:  map[string]string{"MARIADB_ALLOW_EMPTY_ROOT_PASSWORD": "1", "MARIADB_ROOT_HOST": "%"},
 	}
 }
 

@@ -53,7 +53,11 @@ func locate(ctx context.Context, e engine) (installation, error) {
 
 // findInstalled looks on PATH and then in the cache directory.
 func findInstalled(ctx context.Context, e engine) (installation, bool) {
-	for _, path := range onPath(e.binaries) {
+	paths := onPath(e.binaries)
+	if len(onPath(e.tools)) < len(e.tools) {
+		paths = nil // of no use without them
+	}
+	for _, path := range paths {
 		if v, err := probe(ctx, e, "", path); err == nil {
 			return installation{binary: path, version: v}, true
 		}

@@ -65,8 +65,8 @@ func (f *fleet) launch(ctx context.Context, e engine, extra []string) (instance,
 	return p, port.Addr(), nil
 }
 
-func (f *fleet) startSQL(ctx context.Context, e engine) (*SQLServer, error) {
-	i, addr, err := f.launch(ctx, e, nil)
+func (f *fleet) startSQL(ctx context.Context, e engine, extra []string) (*SQLServer, error) {
+	i, addr, err := f.launch(ctx, e, extra)
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +99,7 @@ func (f *fleet) shareSQL(e engine) (*SQLServer, error) {
 	ctx := context.Background()
 	dsn := os.Getenv(e.addressEnv)
 	if dsn == "" {
-		s, err := f.startSQL(ctx, e)
+		s, err := f.startSQL(ctx, e, nil)
 		if err == nil {
 			f.share(s.instance)
 		}

@@ -119,7 +119,9 @@ func bootstrap(ctx context.Context, e engine) error {
 	cmd := exec.CommandContext(ctx, "debootstrap", "--variant=minbase", "--include="+e.chroot, "sid", making)
 	cmd.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
 	if err := run(cmd); err != nil {
-		return errors.Join(err, removeTree(making))
+		// The reason is in its log only.
+		log, _ := os.ReadFile(filepath.Join(making, "debootstrap/debootstrap.log"))
+		return errors.Join(err, errors.New(tail(string(log), 10)), removeTree(making))
 	}
 	if err := unmountBelow(making); err != nil {
 		return err

@@ -54,14 +54,15 @@ func initialise(ctx context.Context, e engine, found installation, dir string) e
 		args := append(asRoot("--no-defaults"), "--initialize-insecure", "--datadir="+inside, redoSize(e))
 		return run(confined(ctx, found.root, found.binary, args...))
 	}
-	tools := onPath([]string{"mariadb-install-db", "mysql_install_db"})
-	if len(tools) == 0 {
-		return errors.New("no mariadb-install-db on PATH")
+	tools := onPath(e.tools)
+	if len(tools) < len(e.tools) {
+		return fmt.Errorf("%v are not all on PATH", e.tools)
 	}
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return fmt.Errorf("data directory: %w", err)
 	}
-	args := append(asRoot("--no-defaults"), "--auth-root-authentication-method=normal", "--skip-test-db", "--datadir="+inside, redoSize(e))
+	// Force: it does not matter whether the name of the machine can be resolved.
+	args := append(asRoot("--no-defaults"), "--force", "--auth-root-authentication-method=normal", "--skip-test-db", "--datadir="+inside, redoSize(e))
 	return run(confined(ctx, found.root, tools[0], args...))
 }
 

@@ -61,7 +61,7 @@ func StartRedis(tb testing.TB, args ...string) *RedisServer {
 
 func startSQL(tb testing.TB, e engine) *SQLServer {
 	tb.Helper()
-	s, err := servers.startSQL(tb.Context(), e)
+	s, err := servers.startSQL(tb.Context(), e, nil)
 	demand(tb, err)
 	s.belongTo(tb)
 	return s
