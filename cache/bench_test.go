@@ -20,6 +20,7 @@ func BenchmarkAdmitFromTheProcess(b *testing.B) {
 		adm.Ticket.Finish(b.Context(), created())
 	}
 	b.ReportAllocs()
+	b.ResetTimer()
 	b.RunParallel(func(pb *testing.PB) {
 		for i := 0; pb.Next(); i++ {
 			if adm := r.Admit(b.Context(), attempts[i%keys]); adm.Layer != order.LayerProcess {
@@ -37,6 +38,7 @@ func BenchmarkAdmitFromRedis(b *testing.B) {
 				a := attempt(b.Name(), "k")
 				r.Admit(b.Context(), a).Ticket.Finish(b.Context(), created())
 				b.ReportAllocs()
+				b.ResetTimer()
 				b.SetParallelism(max(1, callers/2))
 				b.RunParallel(func(pb *testing.PB) {
 					for pb.Next() {

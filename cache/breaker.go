@@ -1,7 +1,7 @@
 package cache
 
 import (
-	"context"
+	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -52,12 +52,12 @@ func (b *breaker) run(openFor time.Duration, op func() error) error {
 	return err
 }
 
-// open reports whether operations are being refused, and why.
-func (b *breaker) open() (because error, open bool) {
+// refusal says why operations are being refused, or nil when they are not.
+func (b *breaker) refusal() error {
 	if b.current.Load().State() != gobreaker.StateOpen {
-		return nil, false
+		return nil
 	}
-	return b.lastFailure(), true
+	return fmt.Errorf("it is left alone: %w", b.lastFailure())
 }
 
 func (b *breaker) lastFailure() error {
@@ -98,12 +98,11 @@ func (b *breaker) replace(openFor time.Duration) *circuit {
 func (b *breaker) changed(from, to gobreaker.State) {
 	b.metrics.breakerIs(to)
 	b.metrics.transitions[to].Inc()
-	ctx := context.Background()
 	switch {
 	case from == gobreaker.StateClosed:
 		because := b.lastFailure()
-		b.logger.WarnContext(ctx, "Redis is left alone, the database answers duplicates", "reason", string(reasonOf(because)), "error", because)
+		b.logger.Warn("Redis is left alone, the database answers duplicates", "reason", string(reasonOf(because)), "error", because)
 	case to == gobreaker.StateClosed:
-		b.logger.InfoContext(ctx, "Redis answers again")
+		b.logger.Info("Redis answers again")
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -239,143 +238,11 @@ func TestErrorsOfTheServerAreBypassed(t *testing.T) {
 	require.InDelta(t, 6, r.bypassed(t, reasonError), 0)
 }
 
-// strangers are what somebody else may have put under our name.
-func TestWhatCannotBeBelievedIsBypassedAndOverwritten(t *testing.T) {
-	t.Parallel()
-	r := open(t, testserver.Redis(t).Addr, func(s *settings) { guardOnly(s); s.tuning.BreakerFailures = 2 })
-	user := t.Name()
-	c := r.guard.codec
-	forger := newCodec([]byte("a key that the forger made up"))
-	forged, real := receipt(), receipt()
-	forged.Response.Body = []byte(`{"order_id":"forged"}`)
-	newer := c.receipt(user, "k", &real, maxBody)
-	newer[0]++
-	a := attempt(user, "k")
-	ctx := t.Context()
-	name := r.names.name(user, "k")
-	for scene, plant := range map[string]struct {
-		put  any
-		want reason
-	}{
-		"garbage":                  {"\x00\xff garbage", reasonUnreadable},
-		"nothing":                  {"", reasonUnreadable},
-		"a forged receipt":         {forger.receipt(user, "k", &forged, maxBody), reasonForged},
-		"a receipt of another":     {c.receipt("bob", "k", &real, maxBody), reasonForged},
-		"a receipt of another key": {c.receipt(user, "k2", &real, maxBody), reasonForged},
-		"a forged mark":            {forger.mark(&a, time.Now()), reasonForged},
-		"a newer version":          {newer, reasonVersion},
-		"a mark from the future":   {c.mark(&a, time.Now().Add(time.Hour)), reasonFuture},
-		"another type":             {nil, reasonWrongType},
-	} {
-		require.NoError(t, r.client.Del(ctx, name).Err())
-		if plant.put == nil {
-			require.NoError(t, r.client.LPush(ctx, name, "x").Err())
-		} else {
-			require.NoError(t, r.client.Set(ctx, name, plant.put, time.Minute).Err())
-		}
-		before := r.bypassed(t, plant.want)
-		require.Empty(t, r.Peek(ctx, user, "k"), scene)
-		adm := r.Admit(ctx, a)
-		require.Equal(t, order.Bypassed, adm.Advice, scene)
-		require.InDelta(t, before+1, r.bypassed(t, plant.want), 0, scene)
-		adm.Ticket.Finish(ctx, created())
-		require.EqualValues(t, kindReceipt, r.entry(t, user, "k").kind, scene)
-	}
-	require.Equal(t, 1, r.log.lines("bad_mac"), "what happens again and again is logged now and then")
-	require.Equal(t, 5, r.log.lines("not believed"))
-	require.Zero(t, r.log.lines("left alone"), "a bad entry is no outage")
-	require.Zero(t, r.log.lines(user))
-
-	// A clock that is a little ahead is not from the future.
-	require.NoError(t, r.client.Set(ctx, name, c.mark(&a, time.Now().Add(futureTolerance/2)), time.Minute).Err())
-	adm := r.admit(t, a, order.Running)
-	require.Equal(t, time.Nanosecond, adm.Age)
-	adm.Ticket.Finish(ctx, order.End{})
-}
-
-func TestCancelledCallerDisturbsNobody(t *testing.T) {
-	t.Parallel()
-	bothWays(t, func(t *testing.T, ways func(*settings)) {
-		addr, arrived, letGo := held(t, testserver.Redis(t).Addr, "SET")
-		defer letGo()
-		r := open(t, addr, ways)
-		ctx, cancel := context.WithCancel(t.Context())
-		user := t.Name()
-		leaver, stayer := make(chan order.Admission, 1), make(chan order.Admission, 1)
-		go func() { leaver <- r.Admit(ctx, attempt(user, "left")) }()
-		<-arrived
-		go func() { stayer <- r.Admit(t.Context(), attempt(user, "stayed")) }()
-		cancel()
-		if r.o.Pipelining { // a plain connection is read until its deadline
-			adm := <-leaver
-			require.Equal(t, order.Bypassed, adm.Advice)
-			require.InDelta(t, 1, r.bypassed(t, reasonCancelled), 0)
-			letGo()
-			adm.Ticket.Finish(ctx, released())
-			require.Eventually(t, func() bool { return !r.has(t, user, "left") }, hung, 10*time.Millisecond)
-		}
-		letGo()
-		stayed := <-stayer
-		require.Equal(t, order.Ours, stayed.Advice)
-		stayed.Ticket.Finish(t.Context(), created())
-		require.EqualValues(t, kindReceipt, r.entry(t, user, "stayed").kind)
-	})
-}
-
-// Replies that come after their time-out must never be taken for another's.
-func TestLateRepliesAreNeverAnothersAnswer(t *testing.T) {
-	t.Parallel()
-	bothWays(t, func(t *testing.T, ways func(*settings)) {
-		proxy := faultproxy.NewRedis(t, testserver.Redis(t).Addr)
-		r := open(t, proxy.Addr(), withOpTimeout(hurried, func(s *settings) {
-			ways(s)
-			guardOnly(s)
-			s.tuning.BreakerFailures = 1 << 20
-		}))
-		var mu sync.Mutex
-		n := 0
-		proxy.OnCommand(func(faultproxy.Command) faultproxy.Action {
-			mu.Lock()
-			defer mu.Unlock()
-			if n++; n%101 == 0 {
-				return faultproxy.DelayReply{For: 3 * hurried / 2}
-			}
-			return faultproxy.Pass
-		})
-		var callers sync.WaitGroup
-		var seen atomic.Int32
-		for i := range 16 {
-			callers.Go(func() {
-				user := fmt.Sprint(t.Name(), i)
-				for k := range 15 {
-					key := order.Key(fmt.Sprint(k))
-					end := created()
-					end.Receipt.Response.Location = user + string(key)
-					for range 2 {
-						adm := r.Admit(t.Context(), attempt(user, key))
-						if adm.Advice == order.Seen {
-							seen.Add(1)
-							if got := adm.Receipt.Response.Location; got != user+string(key) {
-								t.Errorf("%s %s got the answer of %s", user, key, got)
-							}
-						}
-						adm.Ticket.Finish(t.Context(), end)
-					}
-				}
-			})
-		}
-		within(t, time.Minute, callers.Wait)
-		require.Positive(t, seen.Load())
-		require.Positive(t, r.bypassed(t, reasonTimeout))
-		require.Zero(t, r.bypassed(t, reasonForged)+r.bypassed(t, reasonUnreadable))
-	})
-}
-
 func TestQueueOfAPipelineIsBounded(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, reasonOverloaded, reasonOf(fmt.Errorf("send: %w", redis.ErrAutoPipelineQueueFull)))
 	require.False(t, mayHaveRun(redis.ErrAutoPipelineQueueFull))
 	require.True(t, saysNothing(redis.ErrAutoPipelineQueueFull))
 	r := open(t, startMini(t).Addr(), nil)
-	require.Equal(t, maxQueued, r.guard.pipe.(shared).engine.Config().MaxQueuedCommands)
+	require.Equal(t, maxQueued, r.guard.pipe.(*shared).many.(stream).engine.Config().MaxQueuedCommands)
 }

@@ -122,13 +122,14 @@ func (g *guard) settle(ctx context.Context, user string, key order.Key, name str
 	}
 }
 
-// release takes the mark away if it is still this attempt's.
+// release takes the mark away if it is still this attempt's. It must not be
+// there before the mark itself, whose sender may have gone while it was queued.
 func (g *guard) release(ctx context.Context, name string, mark []byte) {
 	if mark == nil {
 		return
 	}
 	t := g.o.tuning()
-	err := g.do(ctx, &t, g.metrics.release, func(ctx context.Context) error { return compareAndDelete(ctx, g.pipe, name, mark) })
+	err := g.do(ctx, &t, g.metrics.release, func(ctx context.Context) error { return compareAndDelete(ctx, inOrder(g.pipe), name, mark) })
 	if err != nil {
 		g.metrics.unsettled[reasonOf(err)].Inc()
 	}
@@ -179,8 +180,8 @@ func (g *guard) do(ctx context.Context, t *Tuning, m *commandMetrics, op func(co
 // too, but its success must not close one: a Redis that is full or read-only
 // still answers those who read.
 func (g *guard) look(ctx context.Context, m *commandMetrics, op func(context.Context) error) error {
-	if because, open := g.breaker.open(); open {
-		return fmt.Errorf("left alone: %w", because)
+	if err := g.breaker.refusal(); err != nil {
+		return err
 	}
 	return g.bounded(ctx, g.o.tuning().OpTimeout, m, op)
 }

@@ -39,9 +39,10 @@ type rig struct {
 
 // settings are what a test changes of a filter.
 type settings struct {
-	client  ClientOptions
-	options Options
-	tuning  Tuning
+	client   ClientOptions
+	options  Options
+	tuning   Tuning
+	streamed bool // every command goes through a stream, a lone one too
 }
 
 func open(tb testing.TB, addr string, change func(*settings)) *rig {
@@ -67,16 +68,19 @@ func open(tb testing.TB, addr string, change func(*settings)) *rig {
 	}
 	f, err := New(s.options)
 	require.NoError(tb, err)
+	if s.streamed {
+		f.guard.pipe = f.guard.pipe.(*shared).many
+	}
 	return &rig{Filter: f, client: client, log: log}
 }
 
-// bothWays runs a test with and without shared pipelines.
+// bothWays runs a test with every command in a shared stream, and with none.
 func bothWays(t *testing.T, test func(t *testing.T, ways func(*settings))) {
 	t.Helper()
-	for name, pipelining := range map[string]bool{"pipelined": true, "plain": false} {
+	for name, pipelining := range map[string]bool{"streamed": true, "plain": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			test(t, func(s *settings) { s.options.Pipelining = pipelining })
+			test(t, func(s *settings) { s.options.Pipelining, s.streamed = pipelining, pipelining })
 		})
 	}
 }

@@ -3,6 +3,7 @@ package cache
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -23,8 +24,13 @@ func (once) NoRetry() bool { return true }
 
 func command(ctx context.Context, args ...any) once { return once{redis.NewStringCmd(ctx, args...)} }
 
-// maxQueued bounds the commands that wait for their turn in a shared pipeline.
-const maxQueued = 8192
+const (
+	// aloneAtOnce is up to how many commands under way each takes a connection
+	// of its own: a lone command costs half of what it costs in a stream.
+	aloneAtOnce = 2
+	// maxQueued bounds the commands that wait for their turn in a stream.
+	maxQueued = 8192
+)
 
 func newPipe(client redis.UniversalClient, pipelining bool) (pipe, error) {
 	if !pipelining {
@@ -36,7 +42,7 @@ func newPipe(client redis.UniversalClient, pipelining bool) (pipe, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cache: pipelining: %w", err)
 	}
-	return shared{engine}, nil
+	return &shared{few: plain{client}, many: stream{engine}}, nil
 }
 
 // plain takes a connection of the pool for each command.
@@ -44,12 +50,35 @@ type plain struct{ client redis.UniversalClient }
 
 func (p plain) send(ctx context.Context, cmd redis.Cmder) error { return p.client.Process(ctx, cmd) }
 
-// shared puts the commands of all callers into one ordered stream per node.
+// stream puts the commands of all callers into one ordered stream per node.
 // The engine itself heeds no context, so the waiting does: who gives up leaves
 // his command to be carried out and its reply to be dropped, and nobody else
 // notices.
-type shared struct{ engine *redis.AutoPipeliner }
+type stream struct{ engine *redis.AutoPipeliner }
 
-func (s shared) send(ctx context.Context, cmd redis.Cmder) error {
+func (s stream) send(ctx context.Context, cmd redis.Cmder) error {
 	return s.engine.Submit(ctx, cmd).WaitContext(ctx)
+}
+
+// shared has few concurrent commands sent each for itself, and many in streams.
+type shared struct {
+	few, many pipe
+	underWay  atomic.Int64
+}
+
+func (s *shared) send(ctx context.Context, cmd redis.Cmder) error {
+	defer s.underWay.Add(-1)
+	if s.underWay.Add(1) <= aloneAtOnce {
+		return s.few.send(ctx, cmd)
+	}
+	return s.many.send(ctx, cmd)
+}
+
+// inOrder returns the pipe on which a command cannot overtake one that its
+// sender gave up waiting for, as far as there is such a pipe.
+func inOrder(p pipe) pipe {
+	if s, ok := p.(*shared); ok {
+		return s.many
+	}
+	return p
 }

@@ -54,7 +54,7 @@ func newCodec(macKey []byte) *codec { return &codec{newMACs(macKey)} }
 
 func appendHead(b []byte, kind byte, at time.Time, d *order.Digest) []byte {
 	b = append(b, recordVersion, kind)
-	b = binary.BigEndian.AppendUint64(b, uint64(at.UnixMilli())) //nolint:gosec // G115: a bit pattern
+	b = binary.BigEndian.AppendUint64(b, uint64(at.UnixMilli()))
 	return append(b, d[:]...)
 }
 

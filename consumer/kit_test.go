@@ -101,6 +101,12 @@ func (l *ledger) callCount() int {
 	return l.calls
 }
 
+func (l *ledger) appliedCount() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.applied)
+}
+
 // once tells whether each of the orders has had its effect, and had it once.
 func (l *ledger) once(ids ...order.ID) bool {
 	l.mu.Lock()

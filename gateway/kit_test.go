@@ -166,9 +166,11 @@ type problemDoc struct {
 	RetryAfterMS                       int    `json:"retry_after_ms"`
 	Errors                             []struct{ Path, Reason string }
 	Conflicts                          []struct {
-		Row     int
-		Reason  string
-		OrderID string `json:"order_id"`
+		Row             int
+		ExternalOrderNo string `json:"external_order_no"`
+		Reason          string
+		OrderID         string `json:"order_id"`
+		Fields          []string
 	}
 }
 
@@ -230,6 +232,30 @@ func (k *kit) post(body string, headers ...header) reply {
 func (k *kit) get(path string, headers ...header) reply {
 	k.t.Helper()
 	return k.do(http.MethodGet, path, "", append([]header{as("alice")}, headers...)...)
+}
+
+// batch sends a batch of alice's.
+func (k *kit) batch(body string, headers ...header) reply {
+	k.t.Helper()
+	return k.do(http.MethodPost, "/api/order-batches", body, append([]header{as("alice")}, headers...)...)
+}
+
+// place makes an order of alice's for 39.80 and returns its id.
+func (k *kit) place(idempotencyKey string) order.ID {
+	k.t.Helper()
+	r := k.post(plain, key(idempotencyKey))
+	require.Equal(k.t, http.StatusCreated, r.status, r.body)
+	id, err := order.ParseID(strings.TrimPrefix(r.header.Get("Location"), "/api/orders/"))
+	require.NoError(k.t, err)
+	return id
+}
+
+// status reads the state of an order of alice's.
+func (k *kit) status(id order.ID) order.Status {
+	k.t.Helper()
+	o, err := k.ledger.Order(context.Background(), "alice", id)
+	require.NoError(k.t, err)
+	return o.Status
 }
 
 func send(t testing.TB, req *http.Request) reply {

@@ -83,3 +83,25 @@ func TestMetricsCountWithoutNamingAnybody(t *testing.T) {
 		require.InDelta(t, want, value, 0, name)
 	}
 }
+
+// metric is the sum of a metric's children that have these label values.
+func (k *kit) metric(name string, labels ...string) (sum float64) {
+	k.t.Helper()
+	families, err := k.reg.Gather()
+	require.NoError(k.t, err)
+	for _, f := range families {
+		if f.GetName() != name {
+			continue
+		}
+	children:
+		for _, m := range f.GetMetric() {
+			for i, l := range m.GetLabel() {
+				if i < len(labels) && l.GetValue() != labels[i] {
+					continue children
+				}
+			}
+			sum += m.GetCounter().GetValue()
+		}
+	}
+	return sum
+}

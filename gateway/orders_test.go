@@ -231,29 +231,3 @@ func TestKeys(t *testing.T) {
 	require.Equal(t, http.StatusCreated, k.post(plain, key(`"`+long+`"`)).status)
 	require.Equal(t, "true", k.post(plain, key(long)).header.Get("Idempotent-Replayed"))
 }
-
-func TestABatchIsAllOrNothing(t *testing.T) {
-	t.Parallel()
-	k := newKit(t)
-	batch := func(body string, headers ...header) reply {
-		return k.do(http.MethodPost, "/api/order-batches", body, append([]header{as("alice")}, headers...)...)
-	}
-	body := `{"orders":[{"sku":"a","quantity":1,"amount":1,"external_order_no":"1"},{"sku":"b","quantity":2,"amount":"2","external_order_no":"2"}]}`
-	first := batch(body, key("b/1"))
-	require.Equal(t, http.StatusCreated, first.status, first.body)
-	require.Equal(t, "/api/requests/b%2F1", first.header.Get("Location"))
-	require.Less(t, strings.Index(first.body, `"sku":"a"`), strings.Index(first.body, `"sku":"b"`))
-	require.Equal(t, first.body, batch(body, key("b/1")).body)
-	require.Contains(t, k.get(first.header.Get("Location")).body, `"body":`+first.body)
-
-	conflict := batch(strings.Replace(body, `"1"}`, `"3"}`, 1), key("b2")).problem(t)
-	require.Equal(t, "ORDER_ALREADY_EXISTS", conflict.Code)
-	require.Equal(t, 1, conflict.Conflicts[0].Row)
-
-	faults := batch(`{"orders":[{"sku":"","quantity":1,"amount":1,"external_order_no":"9"},7,{"sku":"b","quantity":1.5,"amount":"2"}]}`, key("b3"))
-	require.ElementsMatch(t, []string{"orders[0].sku", "orders[1]", "orders[2].quantity", "orders[2].external_order_no"}, faults.problem(t).paths())
-
-	k.tune(func(t *gateway.Tuning) { t.MaxRows = 1 })
-	require.Equal(t, []string{"orders"}, batch(body, key("b4")).problem(t).paths())
-	require.Equal(t, 1, k.ledger.CommitCount())
-}

@@ -57,6 +57,7 @@ func execute(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	root.SetErr(stderr)
 	root.SetArgs(args)
 	root.AddCommand(runCommand(), reportCommand(), compareCommand(), mergeCommand(), markCommand(), scenariosCommand())
+	root.AddCommand(benchCommands()...)
 	err := root.Execute()
 	if err == nil {
 		return exitOK

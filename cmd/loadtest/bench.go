@@ -1,0 +1,197 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"runtime/debug"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/oncegate/oncegate/internal/loopback"
+	"github.com/oncegate/oncegate/internal/testserver"
+	"github.com/oncegate/oncegate/loadtest/bench"
+)
+
+// The exit codes of a comparison of two builds.
+const (
+	exitSlower  = 1
+	exitUnclear = 2
+)
+
+// baselineCommandName is for this program itself: it starts its baselines as
+// processes, since the gateway is one as well.
+const baselineCommandName = "bench-baseline"
+
+func benchCommands() []*cobra.Command { return []*cobra.Command{benchCommand(), baselineCommand()} }
+
+// benchFlags are the flags of `loadtest bench` as they were given.
+type benchFlags struct {
+	rounds           int
+	seconds          float64
+	connections      []int
+	records          int64
+	paths            []string
+	gateway, against string
+	json             string
+}
+
+func benchCommand() *cobra.Command {
+	var f benchFlags
+	cmd := &cobra.Command{
+		Use:   "bench",
+		Short: "Measure a gateway against baselines, as ratios",
+		Long: "Measure a gateway against baselines, as ratios, on a MySQL and a Redis of its own. See docs/performance.md.\n\n" +
+			"Exit codes: 0 measured, 2 usage, 97 it could not be measured, 130 interrupted. With --against: 0 not slower,\n" +
+			"1 a path is below 0.9 × of the other build, 2 the noise is too large to tell.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.execute(cmd) },
+	}
+	s := cmd.Flags()
+	s.SortFlags = false
+	s.IntVar(&f.rounds, "rounds", 3, "turns of each side")
+	s.Float64Var(&f.seconds, "seconds", 3, "that are measured in a turn; a quarter more goes before, to warm up")
+	s.IntSliceVar(&f.connections, "connections", []int{16, 64, 256}, "numbers of connections, ascending")
+	s.Int64Var(&f.records, "records", 0, "also measure new orders with so many records in the tables, such as 10000000")
+	s.StringSliceVar(&f.paths, "paths", nil, "only these: new-http, new-sql, dup-redis, dup-process, idle, records; with --against: new, dup-redis, dup-process")
+	s.StringVar(&f.gateway, "gateway", "", "the oncegate binary; default: beside this program, or on PATH")
+	s.StringVar(&f.against, "against", "", "another oncegate binary to compare with, in place of the baselines")
+	s.StringVar(&f.json, "json", "", "file for all that was measured")
+	return cmd
+}
+
+func (f *benchFlags) execute(cmd *cobra.Command) (err error) {
+	c, err := f.config(cmd.ErrOrStderr())
+	if err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop) // a second interruption does not wait for anything
+	debug.SetGCPercent(gcPercent)
+	report, err := benchOnServers(ctx, c)
+	switch {
+	case ctx.Err() != nil:
+		return &exitError{exitInterrupted, err}
+	case err != nil:
+		return &exitError{exitUnreachable, err}
+	}
+	if f.json != "" {
+		if err := create(f.json, report.Write); err != nil {
+			return err
+		}
+	}
+	if err := report.Text(cmd.OutOrStdout()); err != nil {
+		return err
+	}
+	if f.against == "" {
+		return nil
+	}
+	return conclude(cmd.OutOrStdout(), report)
+}
+
+// conclude makes the exit code of a comparison.
+func conclude(w io.Writer, report *bench.Report) error {
+	verdict, why := report.Verdict()
+	fmt.Fprintf(w, "\n%s\n", why)
+	switch verdict {
+	case bench.Slower:
+		return &exitError{code: exitSlower}
+	case bench.Unclear:
+		return &exitError{code: exitUnclear}
+	case bench.Fine:
+	}
+	return nil
+}
+
+func (f *benchFlags) config(progress io.Writer) (bench.Config, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return bench.Config{}, fmt.Errorf("the path of this program: %w", err)
+	}
+	c := bench.Config{
+		Rounds: f.rounds, Window: time.Duration(f.seconds * float64(time.Second)), Connections: f.connections,
+		Records: f.records, Paths: f.paths, Against: f.against,
+		Baseline: []string{self, baselineCommandName}, Reserve: reserve,
+		Version: version(), Progress: progress,
+	}
+	if c.Gateway, err = findGateway(f.gateway, self); err != nil {
+		return c, err
+	}
+	return c, c.Check()
+}
+
+// findGateway resolves the binary before any server is started.
+func findGateway(given, self string) (string, error) {
+	if given != "" {
+		return exec.LookPath(given)
+	}
+	if path, err := exec.LookPath(filepath.Join(filepath.Dir(self), "oncegate")); err == nil {
+		return path, nil
+	}
+	path, err := exec.LookPath("oncegate")
+	if err != nil {
+		return "", fmt.Errorf("--gateway: %w", err)
+	}
+	return path, nil
+}
+
+func reserve() (addr string, release func() error, err error) {
+	port, err := loopback.Reserve()
+	if err != nil {
+		return "", nil, err
+	}
+	return port.Addr(), port.Release, nil
+}
+
+// roomy are settings of a server that is not starved of memory. Durability is
+// as testserver has it: every commit is on disk, log and binary log.
+func roomy() []string {
+	return []string{"--innodb-buffer-pool-size=1G", "--innodb-redo-log-capacity=1G", "--max-connections=1000"}
+}
+
+// benchOnServers runs a bench on servers that it starts and stops.
+func benchOnServers(ctx context.Context, c bench.Config) (report *bench.Report, err error) {
+	sql, stopSQL, err := testserver.LaunchMySQL(ctx, roomy()...)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, stopSQL()) }()
+	redis, stopRedis, err := testserver.LaunchRedis(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, stopRedis()) }()
+	c.MySQL, c.Redis = sql.RootDSN, redis.Addr
+	return bench.Run(ctx, c)
+}
+
+func baselineCommand() *cobra.Command {
+	var o bench.BaselineOptions
+	cmd := &cobra.Command{
+		Use:    baselineCommandName,
+		Short:  "Serve a baseline of the bench",
+		Hidden: true,
+		Args:   cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+			defer stop()
+			return bench.ServeBaseline(ctx, o)
+		},
+	}
+	s := cmd.Flags()
+	s.StringVar(&o.Kind, "kind", bench.BaselineBare, "bare or redis")
+	s.StringVar(&o.Listen, "listen", "127.0.0.1:0", "where to listen")
+	s.StringVar(&o.Redis, "redis", "", "address of Redis")
+	s.IntVar(&o.Connections, "connections", 16, "size of the pool")
+	return cmd
+}

@@ -1,0 +1,68 @@
+//go:build unix
+
+package bench
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Config is one bench.
+type Config struct {
+	Rounds      int           // turns of each side, for each number of connections
+	Window      time.Duration // that is measured in one turn
+	Connections []int         // ascending
+	Records     int64         // rows for the path with a full table; 0 leaves it out
+	Paths       []string      // the ids of paths to measure; none: all
+
+	Gateway string // the program under test
+	Against string // another build of it to compare with, in place of the baselines
+
+	MySQL string // DSN of an administrator of a private server, to no database
+	Redis string // address of a private server
+	// Baseline is a command that ends up in [ServeBaseline] with the arguments
+	// that are added to it.
+	Baseline []string
+	// Reserve returns an address to listen on, and what gives it back.
+	Reserve func() (addr string, release func() error, err error)
+
+	Version  string // of this program
+	Progress io.Writer
+}
+
+// Limits that keep a typing error from taking the machine down.
+const (
+	maxConnections = 400 // below the private MySQL's own bound: a baseline has one session each
+	maxRecords     = 100_000_000
+)
+
+// Check says what is wrong with what the user chose.
+func (c *Config) Check() error {
+	switch {
+	case c.Rounds < 1:
+		return errors.New("there must be one round at least")
+	case c.Window < 50*time.Millisecond:
+		return errors.New("a turn must take 0.05 s at least")
+	case len(c.Connections) == 0 || !slices.IsSorted(c.Connections) || c.Connections[0] < 1:
+		return errors.New("the numbers of connections must be positive and ascend")
+	case c.Connections[len(c.Connections)-1] > maxConnections:
+		return fmt.Errorf("at most %d connections", maxConnections)
+	case c.Records < 0 || c.Records > maxRecords:
+		return fmt.Errorf("from 0 to %d records", maxRecords)
+	case c.Against != "" && c.Records > 0:
+		return errors.New("a full table is compared with an empty one, not with another build")
+	}
+	known := ids(c.paths())
+	for _, id := range c.Paths {
+		if !slices.Contains(known, id) {
+			return fmt.Errorf("unknown path %q: there are %s", id, strings.Join(known, ", "))
+		}
+	}
+	return nil
+}
+
+func (c *Config) most() int { return c.Connections[len(c.Connections)-1] }
