@@ -116,7 +116,9 @@ func TestReleaseDoesNotOvertakeTheMarkOfACallerWhoLeft(t *testing.T) {
 	})
 	var others sync.WaitGroup
 	for i := range aloneAtOnce { // so that the next one shares
-		others.Go(func() { r.Admit(t.Context(), attempt(user, order.Key(fmt.Sprint(i)))).Ticket.Finish(t.Context(), created()) })
+		others.Go(func() {
+			r.Admit(t.Context(), attempt(user, order.Key(fmt.Sprint(i)))).Ticket.Finish(t.Context(), created())
+		})
 		<-arrived
 	}
 	ctx, hangUp := context.WithCancel(t.Context())

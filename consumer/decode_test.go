@@ -21,7 +21,7 @@ func TestSpellingDoesNotChangeTheEvent(t *testing.T) {
 	want, err := decode(message.NewMessage("m-1", []byte(good)), "c")
 	require.NoError(t, err)
 	require.Equal(t, order.EventPaymentSucceeded, want.Type)
-	require.Equal(t, order.Amount(19_90), want.Amount)
+	require.Equal(t, want.Amount, order.Amount(19_90))
 	require.Equal(t, "ref-1", want.ProviderReference)
 	require.Equal(t, orderID, want.OrderID.String())
 	require.Equal(t, "m-1", want.MessageID)

@@ -28,7 +28,8 @@ func (r *streamReader) deliver(ctx context.Context, entry redis.XMessage, count 
 	case <-m.Nacked():
 		return r.giveBack(ctx, d)
 	case <-r.s.closing:
-		return nil // it stays pending, for somebody to take over
+		<-ctx.Done() // which follows: no other entry is read meanwhile
+		return nil   // it stays pending, for somebody to take over
 	}
 }
 

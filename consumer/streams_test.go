@@ -35,7 +35,7 @@ func (s *scene) take() redis.XMessage {
 	err := s.redis.XGroupCreateMkStream(ctx, s.topic, group, "0").Err()
 	require.True(s.t, err == nil || strings.HasPrefix(err.Error(), "BUSYGROUP"))
 	read, err := s.redis.XReadGroup(ctx, &redis.XReadGroupArgs{
-		Group: group, Consumer: "dead", Streams: []string{s.topic, ">"}, Count: 1,
+		Group: group, Consumer: "dead", Streams: []string{s.topic, ">"}, Count: 1, Block: -1,
 	}).Result()
 	require.NoError(s.t, err)
 	s.age(read[0].Messages[0].ID, 1)

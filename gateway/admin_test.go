@@ -58,7 +58,7 @@ func (d *desk) ask(peer, method, path, body string, headers ...header) reply {
 	}
 	rec := httptest.NewRecorder()
 	d.admin.Handler().ServeHTTP(rec, req)
-	r := reply{rec.Code, rec.Result().Header, rec.Body.String()} //nolint:bodyclose // a recorder
+	r := reply{rec.Code, rec.Result().Header, rec.Body.String()}
 	if !strings.HasPrefix(path, "/debug/") || r.status >= 400 {
 		conforms(d.t, req, r)
 	}
@@ -196,7 +196,7 @@ func TestAnOpenAddressNeedsAuthentication(t *testing.T) {
 	require.NoError(t, local.admin.Listen(context.Background()))
 	served := make(chan error, 1)
 	go func() { served <- local.admin.Serve() }()
-	resp, err := http.Get("http://" + local.admin.Addr().String() + "/metrics") //nolint:noctx // a test
+	resp, err := http.Get("http://" + local.admin.Addr().String() + "/metrics")
 	require.NoError(t, err)
 	_, _ = io.Copy(io.Discard, resp.Body)
 	require.NoError(t, resp.Body.Close())

@@ -3,6 +3,7 @@ package gateway
 import (
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 )
 
@@ -23,12 +24,7 @@ type Identity struct {
 
 // Has reports whether the identity has a scope.
 func (id Identity) Has(scope string) bool {
-	for _, s := range id.Scopes {
-		if s == scope {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(id.Scopes, scope)
 }
 
 // challenges of RFC 6750, section 3.

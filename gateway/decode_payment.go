@@ -36,8 +36,7 @@ func (d *decoder) meaningless(m *order.PaymentMessage) []order.FieldFault {
 	if m.OrderID.IsZero() {
 		faults = append(faults, order.FieldFault{Path: "data.order_id", Reason: "is required and must be an order's id"})
 	}
-	var invalid *order.InvalidError
-	if errors.As(m.Validate(), &invalid) {
+	if invalid, ok := errors.AsType[*order.InvalidError](m.Validate()); ok {
 		faults = append(faults, invalid.Faults...)
 	}
 	all := d.faults

@@ -53,7 +53,7 @@ func TestABatchCanBeAnsweredBeforeItIsCarriedOut(t *testing.T) {
 	require.Equal(t, 1, k.ledger.CommitCount())
 
 	synchronous := newKit(t).batch(two("1", "2"), key("b/1"))
-	require.Equal(t, len(synchronous.body), len(first.body), "the same answer but for ids and times")
+	require.Len(t, first.body, len(synchronous.body), "the same answer but for ids and times")
 	require.Equal(t, synchronous.header.Get("Content-Type"), first.header.Get("Content-Type"))
 }
 

@@ -27,8 +27,8 @@ const (
 	secret        = "a secret for tests, 32 bytes long"
 	audience      = "oncegate"
 	issuer        = "tests"
-	webhookSecret = "whsec_bmV3IHNlY3JldCBvZiB0aGUgcHJvdmlkZXIh" //nolint:gosec // G101: for tests
-	rotatedSecret = "b2xkIHNlY3JldCBvZiB0aGUgcHJvdmlkZXIh"       //nolint:gosec // G101: for tests
+	webhookSecret = "whsec_bmV3IHNlY3JldCBvZiB0aGUgcHJvdmlkZXIh"
+	rotatedSecret = "b2xkIHNlY3JldCBvZiB0aGUgcHJvdmlkZXIh"
 	potstick      = `{"sku":"potsticker","quantity":2,"amount":"39.80","external_order_no":"B-1"}`
 	plain         = `{"sku":"potsticker","quantity":2,"amount":"39.80"}`
 )

@@ -88,7 +88,7 @@ func NewMetrics(reg prometheus.Registerer) (*Metrics, error) {
 	}
 	for kind := range m.decided {
 		for layer := range m.decided[kind] {
-			m.decided[kind][layer] = decisions.WithLabelValues(order.Kind(kind).String(), order.Layer(layer).String()) //nolint:gosec // G115: the indices of a small array
+			m.decided[kind][layer] = decisions.WithLabelValues(order.Kind(kind).String(), order.Layer(layer).String())
 		}
 	}
 	for _, o := range []order.Outcome{order.OutcomeNotCommitted, order.OutcomeUnknown, order.OutcomeRejected} {

@@ -167,7 +167,7 @@ func TestShutdownAnswersWhatIsUnderWay(t *testing.T) {
 	go func() { stopped <- k.server.Shutdown(context.Background()) }()
 	require.NoError(t, <-served)
 	select {
-	case <-stopped:
+	case <-stopped: //nolint:errcheck // that it came at all is the fault
 		t.Fatal("shut down over a request under way")
 	default:
 	}

@@ -96,7 +96,7 @@ func TestAKeyOfAnotherContentIsReused(t *testing.T) {
 	require.Equal(t, 1, k.ledger.CommitCount())
 }
 
-func TestABusinessRefusalIsReplayedByteForByte(t *testing.T) {
+func TestABusinessRefusalIsReplayedByteForByte(t *testing.T) { //nolint:tparallel // the cases share what they spend
 	t.Parallel()
 	k := newKit(t)
 	require.NoError(t, k.ledger.SetStock(context.Background(), "rare", 0))
@@ -105,7 +105,7 @@ func TestABusinessRefusalIsReplayedByteForByte(t *testing.T) {
 		OrderID string `json:"order_id"`
 	}
 	require.NoError(t, json.Unmarshal([]byte(first.body), &created))
-	for _, c := range []struct {
+	for _, c := range []struct { //nolint:paralleltest // they share what they spend
 		name, key, body, code, reason string
 		status                        int
 	}{

@@ -177,7 +177,7 @@ func TestKeySetsOfAnIssuer(t *testing.T) {
 	jwk, err := jwkset.NewJWKFromKey(private.Public(), jwkset.JWKOptions{Metadata: jwkset.JWKMetadataOptions{KID: "one", ALG: jwkset.AlgRS256, USE: jwkset.UseSig}})
 	require.NoError(t, err)
 	idp := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		_ = json.NewEncoder(w).Encode(map[string]any{"keys": []any{jwk.Marshal()}}) //nolint:errchkjson // a test
+		_ = json.NewEncoder(w).Encode(map[string]any{"keys": []any{jwk.Marshal()}})
 	}))
 	t.Cleanup(idp.Close)
 	ctx, cancel := context.WithCancel(context.Background())

@@ -76,7 +76,7 @@ func (r *run) send(ctx context.Context) {
 		r.driver.Closed(ctx, r.Clients, r.Shape.Length)
 	case r.Poisson:
 		// A stream of its own: the arrivals must not change with the intents.
-		r.driver.Open(ctx, r.plan.Poisson(rand.New(rand.NewPCG(r.Seed, ^uint64(0))))) //nolint:gosec // G404: reproducible on purpose
+		r.driver.Open(ctx, r.plan.Poisson(rand.New(rand.NewPCG(r.Seed, ^uint64(0)))))
 	default:
 		r.driver.Open(ctx, r.plan.Even())
 	}

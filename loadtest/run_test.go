@@ -83,7 +83,7 @@ func TestStormsAndLateRepeatsPass(t *testing.T) {
 			r := perform(t, c)
 			require.Empty(t, r.Verdict.Findings.List)
 			require.Equal(t, len(s.Orders()), r.Verdict.Audit.Acknowledged)
-			require.Equal(t, 5, len(s.Orders()))
+			require.Len(t, s.Orders(), 5)
 		})
 	}
 }

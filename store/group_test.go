@@ -293,6 +293,8 @@ func TestCloseOutOfTimeTellsTheTruth(t *testing.T) {
 	require.Equal(t, order.OutcomeNotCommitted, order.OutcomeOf(r[0].err))
 	release()
 	require.Error(t, <-closed)
+	ctx, cancel = context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
 	require.NoError(t, h.Close(ctx))
 }
 

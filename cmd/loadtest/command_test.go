@@ -142,8 +142,9 @@ func TestMarksReachTheReport(t *testing.T) {
 	marks := filepath.Join(t.TempDir(), "marks")
 	dir := t.TempDir()
 	done := make(chan int)
+	args := append(short(t, serve(t, stub.Flaws{}, 0), dir), "--marks", marks, "--duration", "2s")
 	go func() {
-		code, _, _ := command(append(short(t, serve(t, stub.Flaws{}, 0), dir), "--marks", marks, "--duration", "2s")...)
+		code, _, _ := command(args...)
 		done <- code
 	}()
 	for code := -1; code < 0; {

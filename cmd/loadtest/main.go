@@ -63,8 +63,7 @@ func execute(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		return exitOK
 	}
 	code := exitUsage
-	var exit *exitError
-	if errors.As(err, &exit) {
+	if exit, ok := errors.AsType[*exitError](err); ok {
 		code = exit.code
 	}
 	if text := err.Error(); text != "" {

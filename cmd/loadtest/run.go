@@ -67,7 +67,7 @@ func (f *runFlags) execute(cmd *cobra.Command) error {
 		cancel()
 		<-signals
 		view.Stop()
-		os.Exit(exitInterrupted)
+		os.Exit(exitInterrupted) //nolint:revive,forbidigo // deep-exit: a second signal means now
 	}()
 
 	r, err := loadtest.Run(ctx, c)

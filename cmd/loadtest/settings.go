@@ -25,7 +25,7 @@ import (
 // The environment variables that hold what must not stand on a command line.
 const (
 	envTokenSecret   = "LOADTEST_TOKEN_SECRET"
-	envWebhookSecret = "LOADTEST_WEBHOOK_SECRET" //nolint:gosec // G101: a name
+	envWebhookSecret = "LOADTEST_WEBHOOK_SECRET"
 	envDSN           = "LOADTEST_AUDIT_DSN"
 )
 

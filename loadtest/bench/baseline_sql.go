@@ -148,8 +148,8 @@ func absent(err error) error {
 
 // newOrderID makes a UUIDv7.
 func newOrderID(now time.Time) (id [16]byte, text string) {
-	_, _ = rand.Read(id[6:])                                                                       // never fails
-	binary.BigEndian.PutUint64(id[:8], uint64(now.UnixMilli())<<16|uint64(id[6])<<8|uint64(id[7])) //nolint:gosec // G115: after 1970
+	_, _ = rand.Read(id[6:]) // never fails
+	binary.BigEndian.PutUint64(id[:8], uint64(now.UnixMilli())<<16|uint64(id[6])<<8|uint64(id[7]))
 	id[6] = id[6]&0x0f | 0x70
 	id[8] = id[8]&0x3f | 0x80
 	return id, uuidText(id)

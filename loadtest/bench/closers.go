@@ -2,7 +2,10 @@
 
 package bench
 
-import "errors"
+import (
+	"errors"
+	"slices"
+)
 
 // closers are what has to be undone, the last first.
 type closers []func() error
@@ -11,7 +14,7 @@ func (c *closers) add(f func() error) { *c = append(*c, f) }
 
 func (c *closers) close() error {
 	var err error
-	for i := len(*c) - 1; i >= 0; i-- {
+	for i := range slices.Backward(*c) {
 		err = errors.Join(err, (*c)[i]())
 	}
 	*c = nil

@@ -56,7 +56,7 @@ func (f *filler) warnings(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("ask for warnings: %w", err)
 	}
-	defer rows.Close()
+	defer func() { _ = rows.Close() }() // its error is rows.Err
 	for rows.Next() {
 		if err := rows.Scan(&level, &code, &text); err != nil {
 			return fmt.Errorf("ask for warnings: %w", err)

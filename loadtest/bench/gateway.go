@@ -65,7 +65,7 @@ func (s *stage) migrate(ctx context.Context, binary, database string) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, binary, "migrate", "up") //nolint:gosec // G204: the program that the user wants measured
+	cmd := exec.CommandContext(ctx, binary, "migrate", "up")
 	cmd.Env = environment(set)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("%s migrate up: %w\n%s", binary, err, out)
@@ -123,7 +123,7 @@ func (d *deployment) serve(ctx context.Context, binary string, set settings) err
 	}
 	d.closers.add(func() error { return os.RemoveAll(dir) })
 	set["data_dir"] = dir
-	cmd := exec.Command(binary, "serve") //nolint:gosec,noctx // G204: the program that the user wants measured; it is stopped in good order
+	cmd := exec.Command(binary, "serve") //nolint:noctx // it is stopped in good order
 	cmd.Env = environment(set)
 	p, err := spawn(cmd)
 	if err != nil {

@@ -58,7 +58,7 @@ func (l load) run(ctx context.Context) (Sample, error) {
 		if err != nil {
 			return Sample{}, err
 		}
-		defer w.close()
+		defer w.close() //nolint:revive // defer: one for each worker, at the end of the run
 		workers[i] = w
 	}
 	runtime.GC() // what a turn left behind is not the next one's to clean up

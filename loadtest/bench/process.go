@@ -108,7 +108,7 @@ func get(ctx context.Context, client *http.Client, url string, to io.Writer) (in
 	if err != nil {
 		return 0, err
 	}
-	defer resp.Body.Close()
+	defer func() { _ = resp.Body.Close() }()
 	_, err = io.Copy(to, resp.Body)
 	return resp.StatusCode, err
 }

@@ -2,6 +2,7 @@ package history
 
 import (
 	"bytes"
+	"slices"
 	"sync"
 	"time"
 
@@ -72,7 +73,7 @@ func (c *Case) Add(r Record) {
 func (c *Case) Records() []Record {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.records[:len(c.records):len(c.records)]
+	return slices.Clip(c.records)
 }
 
 // Log is the history of a run.
@@ -94,5 +95,5 @@ func (l *Log) Open(it *scenario.Intent, user string) *Case {
 func (l *Log) Cases() []*Case {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.cases[:len(l.cases):len(l.cases)]
+	return slices.Clip(l.cases)
 }

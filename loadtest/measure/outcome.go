@@ -51,7 +51,7 @@ func (o *Outcome) UnmarshalText(b []byte) error {
 func Outcomes() []Outcome {
 	all := make([]Outcome, outcomes)
 	for i := range all {
-		all[i] = Outcome(i) //nolint:gosec // G115: a handful
+		all[i] = Outcome(i)
 	}
 	return all
 }
@@ -60,7 +60,7 @@ func Outcomes() []Outcome {
 func ParseOutcome(name string) (Outcome, error) {
 	for i, n := range names {
 		if n == name {
-			return Outcome(i), nil //nolint:gosec // G115: a handful
+			return Outcome(i), nil
 		}
 	}
 	return 0, fmt.Errorf("outcome %q: want one of %s", name, strings.Join(names[:], ", "))

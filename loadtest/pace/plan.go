@@ -56,11 +56,11 @@ func (p Plan) Rate(at time.Duration) float64 {
 func (p Plan) At(x float64) (time.Duration, bool) {
 	var before time.Duration
 	for _, s := range p {
-		if area := s.area(); x < area {
+		area := s.area()
+		if x < area {
 			return before + s.solve(x), true
-		} else {
-			x -= area
 		}
+		x -= area
 		before += s.Length
 	}
 	return 0, false

@@ -145,7 +145,7 @@ func (m Metric) histogram(r *Result) Histogram {
 
 // Format writes a number of the metric for the eye.
 func (m Metric) Format(v float64) string {
-	switch m.Unit() {
+	switch m.Unit() { //nolint:exhaustive // Plain is what follows
 	case Seconds:
 		return Duration(time.Duration(v * float64(time.Second)))
 	case Percent:

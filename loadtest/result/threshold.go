@@ -61,7 +61,7 @@ func ParseThresholds(texts []string) ([]Threshold, error) {
 }
 
 func parseBound(u Unit, text string) (float64, error) {
-	switch u {
+	switch u { //nolint:exhaustive // Plain is what follows
 	case Seconds:
 		d, err := time.ParseDuration(text)
 		if err != nil {

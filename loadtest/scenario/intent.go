@@ -51,7 +51,7 @@ func KeyPrefix(run string) string { return "lt-" + run + "-" }
 
 // Intent returns the n-th intent: always the same one for the same n.
 func (s *Source) Intent(n uint64) *Intent {
-	r := rand.New(rand.NewPCG(s.seed, n)) //nolint:gosec // G404: reproducible on purpose
+	r := rand.New(rand.NewPCG(s.seed, n))
 	b := s.behaviour(r)
 	it := &Intent{Number: n, Behaviour: b, User: s.user(r), jitter: r.Uint64()}
 	it.Key = fmt.Sprintf("%s%d-%08x", KeyPrefix(s.run), n, r.Uint32())

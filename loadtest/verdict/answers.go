@@ -39,7 +39,7 @@ func Answers(cases []*history.Case) Findings {
 }
 
 // readCase judges the answers of one key and returns what they claim.
-func readCase(c *history.Case, f *Findings) claim {
+func readCase(c *history.Case, f *Findings) claim { //nolint:gocognit // one rule after the other, in the order of the contract
 	cl := claim{c: c}
 	created := 0
 	report := func(k Kind, format string, args ...any) {

@@ -220,7 +220,7 @@ func (c *Client) Close() {
 // read reads one answer; informational ones before it are passed over.
 func (x *Exchange) read(k *conn, method string) error {
 	for {
-		resp, err := http.ReadResponse(k.br, &http.Request{Method: method})
+		resp, err := http.ReadResponse(k.br, &http.Request{Method: method}) //nolint:bodyclose // it is read to its end, on a connection that is ours
 		if err != nil {
 			return err
 		}
