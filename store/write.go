@@ -136,49 +136,34 @@ func (t *transaction) settleRecords(w *writes) error {
 }
 
 func (t *transaction) updateBalances(w *writes) error {
-	if len(w.spent) == 0 {
-		return nil
-	}
-	users := slices.Sorted(maps.Keys(w.spent))
-	t.q.reset("UPDATE users SET balance = balance - ")
-	write := func() {
-		t.q.add("CASE user_id")
-		for _, user := range users {
-			t.q.add(" WHEN ")
-			t.q.bind(user)
-			t.q.add(" THEN ")
-			t.q.amount(w.spent[user])
-		}
-		t.q.add(" END")
-	}
-	write()
-	t.q.add(" WHERE user_id IN ")
-	list(t.q, users)
-	t.q.add(" AND balance >= ")
-	write()
-	return t.exec(len(users))
+	return t.subtract("users", "user_id", "balance", slices.Sorted(maps.Keys(w.spent)), func(user string) { t.q.amount(w.spent[user]) })
 }
 
 func (t *transaction) updateStock(w *writes) error {
-	if len(w.taken) == 0 {
+	return t.subtract("stock", "sku", "available", slices.Sorted(maps.Keys(w.taken)), func(sku string) { t.q.bind(w.taken[sku]) })
+}
+
+// subtract takes from a column of several rows in one statement, on the
+// condition that each has as much.
+func (t *transaction) subtract(table, key, column string, keys []string, write func(key string)) error {
+	if len(keys) == 0 {
 		return nil
 	}
-	skus := slices.Sorted(maps.Keys(w.taken))
-	t.q.reset("UPDATE stock SET available = available - ")
-	write := func() {
-		t.q.add("CASE sku")
-		for _, sku := range skus {
+	each := func() {
+		t.q.add("CASE " + key)
+		for _, k := range keys {
 			t.q.add(" WHEN ")
-			t.q.bind(sku)
+			t.q.bind(k)
 			t.q.add(" THEN ")
-			t.q.bind(w.taken[sku])
+			write(k)
 		}
 		t.q.add(" END")
 	}
-	write()
-	t.q.add(" WHERE sku IN ")
-	list(t.q, skus)
-	t.q.add(" AND available >= ")
-	write()
-	return t.exec(len(skus))
+	t.q.reset("UPDATE " + table + " SET " + column + " = " + column + " - ")
+	each()
+	t.q.add(" WHERE " + key + " IN ")
+	list(t.q, keys)
+	t.q.add(" AND " + column + " >= ")
+	each()
+	return t.exec(len(keys))
 }
