@@ -65,6 +65,18 @@ fuzz: prepare ## run each fuzz target for FUZZTIME (5s)
 bench: prepare ## run the Go benchmarks
 	$(GO) test -run '^$$' -bench . -benchmem -timeout $(TIMEOUT) -p 1 ./...
 
+.PHONY: bench-ratios
+bench-ratios: prepare build ## measure the gateway against its baselines, as ratios (docs/performance.md)
+	$(BIN)/loadtest bench
+
+.PHONY: bench-check
+bench-check: prepare build ## measure this tree against the commit BASE; fails below 0.9
+	@test -n "$(BASE)" || { echo 'usage: make bench-check BASE=<commit>' >&2; exit 2; }
+	@tree=$$(mktemp -d) && trap 'git worktree remove --force "$$tree"' EXIT && \
+		git worktree add --quiet --detach "$$tree" "$(BASE)" && \
+		(cd "$$tree" && CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -o oncegate ./cmd/gateway) && \
+		$(BIN)/loadtest bench --gateway $(BIN)/oncegate --against "$$tree/oncegate"
+
 .PHONY: lint
 lint: $(GOLANGCI_LINT) ## check format, vet, and all that .golangci.yml asks for
 	$(GOLANGCI_LINT) config verify

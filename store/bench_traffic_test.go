@@ -140,6 +140,10 @@ func BenchmarkCompactionBesideTraffic(b *testing.B) {
 		sorted := traffic(ctx, b, h, 16, fmt.Sprintf("c-%d", b.N))
 		reportQuantiles(b, sorted)
 		b.ReportMetric(float64(done.Emptied)/time.Since(started).Seconds(), "records/s")
+		var name string
+		var longest float64
+		require.NoError(b, h.reads.QueryRowContext(b.Context(), "SHOW GLOBAL STATUS LIKE 'Innodb_row_lock_time_max'").Scan(&name, &longest))
+		b.ReportMetric(longest, "ms-longest-lock-wait")
 	})
 }
 
