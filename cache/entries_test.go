@@ -14,7 +14,7 @@ import (
 func TestWhatCannotBeBelievedIsBypassedAndOverwritten(t *testing.T) {
 	t.Parallel()
 	r := open(t, testserver.Redis(t).Addr, func(s *settings) { guardOnly(s); s.tuning.BreakerFailures = 2 })
-	user := t.Name()
+	user := somebody(t)
 	c := r.guard.codec
 	forger := newCodec([]byte("a key that the forger made up"))
 	forged, proper := receipt(), receipt()

@@ -41,7 +41,7 @@ func TestReplyLostAfterSetNeitherBlocksTheKeyNorIsResent(t *testing.T) {
 			bothWays(t, func(t *testing.T, ways func(*settings)) {
 				proxy := faultproxy.NewRedis(t, testserver.Redis(t).Addr)
 				r := open(t, proxy.Addr(), withOpTimeout(time.Second, ways))
-				user := t.Name()
+				user := somebody(t)
 				proxy.OnCommand(first("SET", action))
 				var adm order.Admission
 				within(t, hung, func() { adm = r.Admit(t.Context(), attempt(user, "k")) })
@@ -59,7 +59,7 @@ func TestMarkOfALostReplyIsRecognisedAsOurs(t *testing.T) {
 	t.Parallel()
 	proxy := faultproxy.NewRedis(t, testserver.Redis(t).Addr)
 	r := open(t, proxy.Addr(), nil)
-	user := t.Name()
+	user := somebody(t)
 	// What a middlebox does that sends a command again whose reply it lost.
 	direct := testserver.Redis(t).Client(t)
 	proxy.OnCommand(func(c faultproxy.Command) faultproxy.Action {

@@ -3,6 +3,7 @@ package cache
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"log/slog"
 	"strings"
 	"sync"
@@ -135,6 +136,13 @@ func (r *rig) has(t *testing.T, user string, key order.Key) bool {
 func startMini(t *testing.T) *miniredis.Miniredis {
 	t.Helper()
 	return miniredis.RunT(t)
+}
+
+// somebody is a user whom no other test has, nor this one when it runs again on
+// the same Redis.
+func somebody(t *testing.T) string {
+	t.Helper()
+	return t.Name() + rand.Text()
 }
 
 func attempt(user string, key order.Key) order.Attempt {

@@ -142,7 +142,7 @@ func TestMarkIsGoneBeforeThoseWhoJoinedBeginAnew(t *testing.T) {
 	addr, arrived, letGo := held(t, testserver.Redis(t).Addr, "EVALSHA")
 	defer letGo()
 	r := open(t, addr, nil)
-	user := t.Name()
+	user := somebody(t)
 	adm := r.admit(t, attempt(user, "k"), order.Ours)
 	joined := r.admit(t, attempt(user, "k"), order.Joined)
 	finished := make(chan struct{})

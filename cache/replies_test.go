@@ -22,7 +22,7 @@ func TestCancelledCallerDisturbsNobody(t *testing.T) {
 		defer letGo()
 		r := open(t, addr, ways)
 		ctx, cancel := context.WithCancel(t.Context())
-		user := t.Name()
+		user := somebody(t)
 		leaver, stayer := make(chan order.Admission, 1), make(chan order.Admission, 1)
 		go func() { leaver <- r.Admit(ctx, attempt(user, "left")) }()
 		<-arrived
@@ -68,7 +68,7 @@ func TestLateRepliesAreNeverAnothersAnswer(t *testing.T) {
 		var seen atomic.Int32
 		for i := range 16 {
 			callers.Go(func() {
-				user := fmt.Sprint(t.Name(), i)
+				user := fmt.Sprint(somebody(t), i)
 				for k := range 15 {
 					key := order.Key(fmt.Sprint(k))
 					end := created()
@@ -100,7 +100,7 @@ func TestReleaseDoesNotOvertakeTheMarkOfACallerWhoLeft(t *testing.T) {
 	t.Parallel()
 	proxy := faultproxy.NewRedis(t, testserver.Redis(t).Addr)
 	r := open(t, proxy.Addr(), nil)
-	user := t.Name()
+	user := somebody(t)
 	othersGo, markGoes := make(chan struct{}), make(chan struct{})
 	arrived := make(chan struct{}, aloneAtOnce+1)
 	marked := r.names.name(user, "left")
