@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -188,7 +189,13 @@ func TestAPaymentForACancelledOrderIsOwedBack(t *testing.T) {
 	refunds, err := k.ledger.CountRefunds(context.Background(), id)
 	require.NoError(t, err)
 	require.Equal(t, 1, refunds)
-	require.Contains(t, k.logs.String(), `"effect":"impossible","duplicate":false,"refund_owed":true,"order_id":"`+id.String()+`"`)
+	warned := 0
+	for line := range strings.Lines(k.logs.String()) {
+		if strings.Contains(line, `"refund_owed":true,"order_id":"`+id.String()+`"`) && strings.Contains(line, `"level":"WARN"`) {
+			warned++
+		}
+	}
+	require.Equal(t, 1, warned, "somebody has to look at it, once")
 }
 
 func TestLateFailuresAndRefundsChangeNothing(t *testing.T) {
@@ -231,10 +238,15 @@ func TestCallbacksAreBoundedLikeEverythingElse(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	id := k.place("k")
-	arrived, release := make(chan struct{}), make(chan struct{})
-	k.ledger.SetChangeFaults(ordertest.ChangeFaults{Before: func(context.Context) error {
-		close(arrived)
-		<-release
+	arrived, held := make(chan struct{}, 2), make(chan struct{})
+	release := sync.OnceFunc(func() { close(held) })
+	defer release() // whatever fails: the gateway is not stopped while it holds a request
+	k.ledger.SetChangeFaults(ordertest.ChangeFaults{Before: func(ctx context.Context) error {
+		arrived <- struct{}{}
+		select {
+		case <-held:
+		case <-ctx.Done():
+		}
 		return nil
 	}})
 	k.tune(func(t *gateway.Tuning) { t.MaxInFlight = 1 })
@@ -244,6 +256,6 @@ func TestCallbacksAreBoundedLikeEverythingElse(t *testing.T) {
 	r := k.deliver(delivery{id: "m2", body: payment(id)})
 	require.Equal(t, "OVERLOADED", r.problem(t).Code)
 	require.NotEmpty(t, r.header.Get("Retry-After"))
-	close(release)
+	release()
 	(<-first).effect(t, "applied", false, false)
 }

@@ -224,7 +224,7 @@ func (in *Intake) decide(ctx context.Context, c *Command, adm Admission, deadlin
 	}
 	a = in.answer(c, d, LayerLedger)
 	end = End{Answer: a, Mark: MarkReceipt, Receipt: d.Receipt}
-	if d.Kind == InProgress || (d.Kind == Rejected && !d.Remembered) {
+	if d.Receipt.State == Processing || (d.Kind == Rejected && !d.Remembered) {
 		end = End{Answer: a, Mark: MarkReleased} // nothing that the filter could answer with
 	}
 	if adm.Advice == Ours && (d.Kind == Replayed || d.Kind == Reused) {

@@ -1,6 +1,7 @@
 package ordertest_test
 
 import (
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -34,6 +35,13 @@ func TestLifecycleKeepsTheContract(t *testing.T) {
 func TestDeferralsKeepTheContract(t *testing.T) {
 	t.Parallel()
 	ordertest.RunDeferrals(t, func(*testing.T) ordertest.DeferralsHarness {
-		return harness{ordertest.NewLedger(ordertest.PlainRenderer{}, time.Now)}
+		return harness{ordertest.NewLedger(ordertest.PlainRenderer{}, ticking())}
 	})
+}
+
+// ticking is a clock on which no two moments are the same.
+func ticking() func() time.Time {
+	start := time.Now()
+	var ticks atomic.Int64
+	return func() time.Time { return start.Add(time.Duration(ticks.Add(1)) * time.Millisecond) }
 }
