@@ -67,15 +67,17 @@ bench: prepare ## run the Go benchmarks
 
 .PHONY: bench-ratios
 bench-ratios: prepare build ## measure the gateway against its baselines, as ratios (docs/performance.md)
-	$(BIN)/loadtest bench
+	$(BIN)/loadtest bench --gateway $(BIN)/oncegate --json $(BIN)/bench.json $(BENCH_FLAGS)
 
+# This tree as it is, committed or not. The worktree is removed whatever happens.
 .PHONY: bench-check
 bench-check: prepare build ## measure this tree against the commit BASE; fails below 0.9
 	@test -n "$(BASE)" || { echo 'usage: make bench-check BASE=<commit>' >&2; exit 2; }
-	@tree=$$(mktemp -d) && trap 'git worktree remove --force "$$tree"' EXIT && \
+	@tree=$$(mktemp -d) && trap 'git worktree remove --force "$$tree" 2>/dev/null || rmdir "$$tree"' EXIT && \
 		git worktree add --quiet --detach "$$tree" "$(BASE)" && \
-		(cd "$$tree" && CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -o oncegate ./cmd/gateway) && \
-		$(BIN)/loadtest bench --gateway $(BIN)/oncegate --against "$$tree/oncegate"
+		echo "against $$(git log -1 --format='%h %s' "$(BASE)")" && \
+		(cd "$$tree" && $(BUILD) -o oncegate ./cmd/gateway) && \
+		$(BIN)/loadtest bench --gateway $(BIN)/oncegate --against "$$tree/oncegate" --rounds 5 --connections 64 $(BENCH_FLAGS)
 
 .PHONY: lint
 lint: $(GOLANGCI_LINT) ## check format, vet, and all that .golangci.yml asks for

@@ -1,8 +1,11 @@
 package cache
 
 import (
+	"crypto/rand"
 	"fmt"
 	"strconv"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -47,6 +50,40 @@ func BenchmarkAdmitFromRedis(b *testing.B) {
 						}
 					}
 				})
+			})
+		}
+	}
+}
+
+// New orders as the guard sees them: a mark and a receipt each.
+func BenchmarkAdmitAndFinish(b *testing.B) {
+	for _, callers := range []int{1, 16, 256} {
+		for _, ways := range []string{"plain", "pipelined", "streamed"} {
+			b.Run(ways+"/"+strconv.Itoa(callers), func(b *testing.B) {
+				r := open(b, testserver.Redis(b).Addr, func(s *settings) {
+					guardOnly(s)
+					s.options.Prefix = "bench" + rand.Text()
+					s.options.Pipelining, s.streamed = ways != "plain", ways == "streamed"
+				})
+				var next, lost atomic.Int64
+				var all sync.WaitGroup
+				b.ReportAllocs()
+				b.ResetTimer()
+				for range callers {
+					all.Go(func() {
+						for n := next.Add(1); n <= int64(b.N); n = next.Add(1) {
+							adm := r.Admit(b.Context(), attempt("alice", order.Key(strconv.FormatInt(n, 10))))
+							if adm.Advice != order.Ours {
+								lost.Add(1)
+							}
+							adm.Ticket.Finish(b.Context(), created())
+						}
+					})
+				}
+				all.Wait()
+				if lost.Load() > 0 {
+					b.Errorf("%d were not marked", lost.Load())
+				}
 			})
 		}
 	}

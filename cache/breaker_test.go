@@ -105,6 +105,46 @@ func TestBreakerDoesNotOpenByMissesDuplicatesOrCallersWhoLeave(t *testing.T) {
 	})
 }
 
+func TestTwentyThousandAnswersThatAreNoFailuresDoNotOpenTheBreaker(t *testing.T) {
+	t.Parallel()
+	r := open(t, startMini(t).Addr(), quick)
+	name := r.names.name("alice", "k")
+	require.NoError(t, r.client.LPush(t.Context(), name, "x").Err())
+	require.NoError(t, r.client.Expire(t.Context(), name, time.Minute).Err())
+	wrongType := r.client.Get(t.Context(), name).Err()
+	require.Equal(t, reasonWrongType, reasonOf(wrongType))
+	gone, leave := context.WithCancel(t.Context())
+	leave()
+	openFor := r.o.tuning().BreakerOpenFor
+	for range 20_000 {
+		for _, answer := range []error{redis.Nil, wrongType} {
+			require.ErrorIs(t, r.guard.breaker.run(openFor, func() error { return answer }), answer)
+		}
+		tuned := r.o.tuning()
+		require.ErrorIs(t, r.guard.do(gone, &tuned, r.guard.metrics.admit, context.Context.Err), errCallerLeft)
+	}
+	require.Zero(t, r.moves(t, gobreaker.StateOpen))
+}
+
+func TestProbesThatHangDoNotKeepTheBreakerFromClosing(t *testing.T) {
+	t.Parallel()
+	bothWays(t, func(t *testing.T, ways func(*settings)) {
+		proxy := faultproxy.NewRedis(t, testserver.Redis(t).Addr)
+		r := open(t, proxy.Addr(), withOpTimeout(hurried, func(s *settings) { ways(s); guardOnly(s); quick(s) }))
+		user, n := somebody(t), 0
+		ask := func() order.Advice {
+			n++
+			adm := r.Admit(t.Context(), attempt(user, order.Key(fmt.Sprint(n))))
+			adm.Ticket.Finish(t.Context(), released())
+			return adm.Advice
+		}
+		proxy.BlackHole()
+		require.Eventually(t, func() bool { ask(); return r.moves(t, gobreaker.StateOpen) > 2 }, hung, time.Millisecond, "two probes have hung")
+		proxy.Pass()
+		require.Eventually(t, func() bool { return ask() == order.Ours && r.stateIs(t, gobreaker.StateClosed) }, hung, time.Millisecond)
+	})
+}
+
 func TestOnlyOneProbesAHalfOpenBreakerAndNobodyWaitsForIt(t *testing.T) {
 	t.Parallel()
 	server := testserver.StartRedis(t)

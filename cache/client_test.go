@@ -48,7 +48,7 @@ func TestClientUsesUserPasswordAndDatabase(t *testing.T) {
 // cluster starts a Cluster of one node that has all slots.
 func cluster(t *testing.T) *testserver.RedisServer {
 	t.Helper()
-	s := testserver.StartRedis(t, "--cluster-enabled", "yes")
+	s := testserver.StartRedisNode(t)
 	c := s.Client(t)
 	require.NoError(t, c.ClusterAddSlotsRange(t.Context(), 0, 16383).Err())
 	require.Eventually(t, func() bool { return c.Set(t.Context(), "ready", 1, 0).Err() == nil }, hung, 10*time.Millisecond)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/oncegate/oncegate/internal/testserver"
 	"github.com/oncegate/oncegate/order"
 )
 
@@ -73,6 +74,22 @@ func TestExpiredMarkDoesNotTakeTheNextOwnersWithIt(t *testing.T) {
 	r.admit(t, attempt("alice", "k"), order.Running).Ticket.Finish(t.Context(), order.End{})
 	next.Ticket.Finish(t.Context(), created())
 	r.admit(t, attempt("alice", "k"), order.Seen).Ticket.Finish(t.Context(), order.End{})
+}
+
+// The same with two gateways and the clock of a real Redis.
+func TestMarkThatARivalMadeAnewIsNotReleased(t *testing.T) {
+	t.Parallel()
+	addr := testserver.Redis(t).Addr
+	short := func(s *settings) { s.tuning.InProgressTTL = time.Second }
+	former, rival := open(t, addr, short), open(t, addr, nil)
+	user := somebody(t)
+	late := former.admit(t, attempt(user, "k"), order.Ours)
+	require.Eventually(t, func() bool { return !rival.has(t, user, "k") }, hung, 10*time.Millisecond)
+	adm := rival.admit(t, attempt(user, "k"), order.Ours)
+	late.Ticket.Finish(t.Context(), released())
+	require.EqualValues(t, kindMark, rival.entry(t, user, "k").kind)
+	adm.Ticket.Finish(t.Context(), released())
+	require.False(t, rival.has(t, user, "k"))
 }
 
 func TestEntriesExpireAsTuned(t *testing.T) {

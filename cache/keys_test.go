@@ -40,7 +40,7 @@ func TestNamesTellUsersAndKeysApart(t *testing.T) {
 // Redis itself is asked for the slots: {} in a user id or key must not steer them.
 func TestBracesDoNotSteerTheSlot(t *testing.T) {
 	t.Parallel()
-	client := testserver.StartRedis(t, "--cluster-enabled", "yes").Client(t)
+	client := testserver.StartRedisNode(t).Client(t)
 	n := newNamer("oncegate", macKey())
 	slot := func(user string, key order.Key) int64 {
 		s, err := client.ClusterKeySlot(t.Context(), n.name(user, key)).Result()

@@ -72,7 +72,24 @@ func open(tb testing.TB, addr string, change func(*settings)) *rig {
 	if s.streamed {
 		f.guard.pipe = f.guard.pipe.(*shared).many
 	}
-	return &rig{Filter: f, client: client, log: log}
+	r := &rig{Filter: f, client: client, log: log}
+	if t, ok := tb.(*testing.T); ok {
+		t.Cleanup(func() { r.nothingIsImmortal(t) })
+	}
+	return r
+}
+
+// nothingIsImmortal looks for entries that will never expire, in whatever state
+// a test has left its Redis. One that answers nothing by then is passed over.
+func (r *rig) nothingIsImmortal(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), hung)
+	defer cancel()
+	for keys := r.client.Scan(ctx, 0, r.o.Prefix+":*", 1000).Iterator(); keys.Next(ctx); {
+		if ttl, err := r.client.PTTL(ctx, keys.Val()).Result(); err == nil {
+			require.NotEqual(t, time.Duration(-1), ttl, "an entry without a time to live")
+		}
+	}
 }
 
 // bothWays runs a test with every command in a shared stream, and with none.

@@ -55,8 +55,8 @@ type Options struct {
 	// filter has running. Required.
 	Client redis.UniversalClient
 	// Pipelining lets concurrent commands share round trips, in order, on one
-	// connection per node. A lone command takes a little longer, many take a
-	// fraction of the time.
+	// connection per node: many take a fraction of the time. One or two at a
+	// time go on connections of their own, as all do without it.
 	Pipelining bool
 	// MACKey proves that an entry was written by a gateway; at least 16 bytes,
 	// the same on every gateway. Required.

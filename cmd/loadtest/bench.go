@@ -120,12 +120,17 @@ func (f *benchFlags) config(progress io.Writer) (bench.Config, error) {
 	}
 	c := bench.Config{
 		Rounds: f.rounds, Window: time.Duration(f.seconds * float64(time.Second)), Connections: f.connections,
-		Records: f.records, Paths: f.paths, Against: f.against,
+		Records: f.records, Paths: f.paths,
 		Baseline: []string{self, baselineCommandName}, Reserve: reserve,
 		Version: version(), Progress: progress,
 	}
 	if c.Gateway, err = findGateway(f.gateway, self); err != nil {
 		return c, err
+	}
+	if f.against != "" {
+		if c.Against, err = exec.LookPath(f.against); err != nil {
+			return c, fmt.Errorf("--against: %w", err)
+		}
 	}
 	return c, c.Check()
 }
@@ -133,7 +138,11 @@ func (f *benchFlags) config(progress io.Writer) (bench.Config, error) {
 // findGateway resolves the binary before any server is started.
 func findGateway(given, self string) (string, error) {
 	if given != "" {
-		return exec.LookPath(given)
+		path, err := exec.LookPath(given)
+		if err != nil {
+			return "", fmt.Errorf("--gateway: %w", err)
+		}
+		return path, nil
 	}
 	if path, err := exec.LookPath(filepath.Join(filepath.Dir(self), "oncegate")); err == nil {
 		return path, nil

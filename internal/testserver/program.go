@@ -2,10 +2,7 @@
 
 package testserver
 
-import (
-	"context"
-	"errors"
-)
+import "context"
 
 // LaunchMySQL starts a private MySQL for a program that is no test. The
 // arguments are added to its command line. It must be given back with stop,
@@ -32,10 +29,6 @@ func LaunchRedis(ctx context.Context, args ...string) (r *RedisServer, stop func
 	}
 	return r, f.giveBack(r.instance), nil
 }
-
-// Missing reports whether an engine could not be had on this machine, so that
-// no server was even tried.
-func Missing(err error) bool { return errors.Is(err, errMissing) }
 
 // giveBack ends a fleet of one server.
 func (f *fleet) giveBack(i instance) (stop func() error) {

@@ -5,7 +5,10 @@ package testserver
 import (
 	"errors"
 	"os"
+	"strconv"
 	"testing"
+
+	"github.com/oncegate/oncegate/internal/loopback"
 )
 
 // servers are the servers of this process. They are process-wide by nature:
@@ -57,6 +60,23 @@ func StartRedis(tb testing.TB, args ...string) *RedisServer {
 	demand(tb, err)
 	r.belongTo(tb)
 	return r
+}
+
+// StartRedisNode starts a Redis that can be a node of a Cluster; it has no
+// slots yet. Left to itself, Redis would listen for the other nodes at its port
+// plus 10000, which may be anybody's.
+func StartRedisNode(tb testing.TB, args ...string) *RedisServer {
+	tb.Helper()
+	bus, err := loopback.Reserve()
+	if err != nil {
+		tb.Fatalf("testserver: %v", err)
+	}
+	tb.Cleanup(func() {
+		if err := bus.Release(); err != nil {
+			tb.Errorf("testserver: %v", err)
+		}
+	})
+	return StartRedis(tb, append([]string{"--cluster-enabled", "yes", "--cluster-port", strconv.Itoa(bus.Number())}, args...)...)
 }
 
 func startSQL(tb testing.TB, e engine) *SQLServer {

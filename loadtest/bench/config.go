@@ -53,6 +53,8 @@ func (c *Config) Check() error {
 		return fmt.Errorf("at most %d connections", maxConnections)
 	case c.Records < 0 || c.Records > maxRecords:
 		return fmt.Errorf("from 0 to %d records", maxRecords)
+	case c.Against != "" && c.Rounds < 3:
+		return errors.New("a comparison of two builds takes three rounds at least: fewer do not show the noise")
 	case c.Against != "" && c.Records > 0:
 		return errors.New("a full table is compared with an empty one, not with another build")
 	}

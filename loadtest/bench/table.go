@@ -15,7 +15,7 @@ import (
 func (r *Report) Text(w io.Writer) error {
 	var b strings.Builder
 	b.WriteString(r.Environment.text())
-	fmt.Fprintf(&b, "\n%d rounds of %v for each side, sides taking turns.\n\n", r.Rounds, r.Window)
+	fmt.Fprintf(&b, "\nThe sides took turns: rounds %d, each turn %v after its warm-up.\n\n", r.Rounds, r.Window)
 	b.WriteString(table(append([][]string{{
 		"path", "against", "connections", "this", "that", "ratio", "min–max", "at least", "aim", "met",
 	}}, r.cells()...)))

@@ -1,0 +1,152 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/oncegate/oncegate/loadtest/bench"
+)
+
+// TestBench runs the whole of it, on servers of its own, against a gateway that
+// is built for it.
+func TestBench(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "oncegate")
+	build := exec.Command("go", "build", "-buildvcs=false", "-o", path, "github.com/oncegate/oncegate/cmd/gateway")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	out, err := build.CombinedOutput()
+	require.NoError(t, err, string(out))
+	for name, scene := range map[string]func(t *testing.T, gateway string){
+		"MeasuresEveryPathOnRealServers":   measuresEveryPath,
+		"OfTwoBuildsHasAVerdict":           hasAVerdict,
+		"EndsWhatItStartedWhenInterrupted": endsWhatItStarted,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			scene(t, path)
+		})
+	}
+}
+
+// benchProgram is this program as a process of its own, since it starts itself
+// for its baselines.
+func benchProgram(gateway string, args ...string) *exec.Cmd {
+	cmd := exec.Command(os.Args[0], append([]string{"bench", "--gateway", gateway}, args...)...)
+	cmd.Env = append(os.Environ(), asProgram+"=1")
+	return cmd
+}
+
+// ran runs it to its end.
+func ran(t *testing.T, cmd *exec.Cmd) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, complaints bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &complaints
+	_ = cmd.Run() // the exit code tells
+	skipWithoutServers(t, complaints.String())
+	return cmd.ProcessState.ExitCode(), out.String(), complaints.String()
+}
+
+// skipWithoutServers passes over a test on a machine that has no MySQL.
+func skipWithoutServers(t *testing.T, stderr string) {
+	t.Helper()
+	if strings.Contains(stderr, "not available here") && os.Getenv("CI") != "true" {
+		t.Skip(stderr)
+	}
+}
+
+func measuresEveryPath(t *testing.T, gateway string) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "bench.json")
+	code, stdout, stderr := ran(t, benchProgram(gateway,
+		"--rounds", "1", "--seconds", "0.3", "--connections", "4,16", "--records", "2000", "--json", file))
+	require.Equal(t, exitOK, code, stderr)
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	var report bench.Report
+	require.NoError(t, json.Unmarshal(text, &report))
+	var measured []string
+	for i := range report.Rows {
+		row := &report.Rows[i]
+		measured = append(measured, row.ID)
+		require.Len(t, row.Ratios, 1, row.ID)
+		require.Positive(t, row.Ratio, row.ID)
+		require.Contains(t, stdout, row.Baseline.Name)
+		if row.ID != "records" { // that one says how large an order is
+			require.Empty(t, row.Notes, row.ID)
+		}
+	}
+	require.Equal(t, []string{
+		"new-http", "new-http", "new-sql", "new-sql", "dup-redis", "dup-redis", "dup-process", "dup-process", "idle", "records",
+	}, measured)
+	require.Equal(t, "1", report.Environment.Settings["innodb_flush_log_at_trx_commit"])
+	require.Equal(t, "1", report.Environment.Settings["sync_binlog"])
+	require.Equal(t, "ON", report.Environment.Settings["log_bin"])
+}
+
+func hasAVerdict(t *testing.T, gateway string) {
+	t.Helper()
+	code, stdout, stderr := ran(t, benchProgram(gateway, "--against", gateway, "--rounds", "3", "--seconds", "0.1", "--connections", "8"))
+	require.Contains(t, []int{exitOK, exitSlower, exitUnclear}, code, stderr) // noise may have it either way
+	require.Equal(t, 3, strings.Count(stdout, "| the other build"), stdout)
+	require.Contains(t, stdout, " × ", stderr)
+}
+
+func endsWhatItStarted(t *testing.T, gateway string) {
+	t.Helper()
+	tmp := t.TempDir()
+	cmd := benchProgram(gateway, "--rounds", "100", "--seconds", "0.3", "--connections", "8", "--paths", "dup-process")
+	cmd.Env = append(cmd.Env, "TMPDIR="+tmp) // where the gateways keep their files
+	progress, err := cmd.StderrPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	var said bytes.Buffer
+	for piece := make([]byte, 4096); !strings.Contains(said.String(), "round 1"); {
+		n, err := progress.Read(piece)
+		said.Write(piece[:n])
+		if err != nil {
+			break
+		}
+	}
+	_ = cmd.Process.Signal(syscall.SIGINT) // it may have ended, for want of servers
+	ended := make(chan struct{})
+	go func() { _ = cmd.Wait(); close(ended) }() // the exit code tells
+	select {
+	case <-ended:
+	case <-time.After(2 * time.Minute):
+		_ = cmd.Process.Kill()
+		require.Fail(t, "it did not end")
+	}
+	skipWithoutServers(t, said.String())
+	require.Equal(t, exitInterrupted, cmd.ProcessState.ExitCode(), said.String())
+	left, err := os.ReadDir(tmp)
+	require.NoError(t, err)
+	require.Empty(t, left)
+}
+
+func TestBenchUsageErrorsStartNothing(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{
+		{"--rounds", "0"},
+		{"--connections", "64,16"},
+		{"--paths", "neu"},
+		{"--gateway", "/nowhere/oncegate"},
+		{"--against", "/nowhere/oncegate"},
+		{"--against", "sh", "--rounds", "2"},
+	} {
+		self, err := os.Executable() // stands for a gateway: it is never run
+		require.NoError(t, err)
+		code, _, stderr := command(append([]string{"bench", "--gateway", self}, args...)...)
+		require.Equal(t, exitUsage, code, stderr)
+	}
+}

@@ -1,0 +1,11 @@
+//go:build unix
+
+package bench
+
+import (
+	"testing"
+
+	"github.com/oncegate/oncegate/internal/testserver"
+)
+
+func TestMain(m *testing.M) { testserver.Main(m) }
