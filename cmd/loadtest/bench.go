@@ -62,7 +62,7 @@ func benchCommand() *cobra.Command {
 	s.Float64Var(&f.seconds, "seconds", 3, "that are measured in a turn; a quarter more goes before, to warm up")
 	s.IntSliceVar(&f.connections, "connections", []int{16, 64, 256}, "numbers of connections, ascending")
 	s.Int64Var(&f.records, "records", 0, "also measure new orders with so many records in the tables, such as 10000000")
-	s.StringSliceVar(&f.paths, "paths", nil, "only these: new-http, new-sql, dup-redis, dup-process, idle, records; with --against: new, dup-redis, dup-process")
+	s.StringSliceVar(&f.paths, "paths", nil, "only these: new-http, new-sql, dup-redis, dup-process, idle, records; circumstances, only measured when named: hot-user, hot-sku, gateways-2, gateways-4, redis-away-new, redis-away-dup; with --against: new, dup-redis, dup-process")
 	s.StringVar(&f.gateway, "gateway", "", "the oncegate binary; default: beside this program, or on PATH")
 	s.StringVar(&f.against, "against", "", "another oncegate binary to compare with, in place of the baselines")
 	s.StringVar(&f.json, "json", "", "file for all that was measured")

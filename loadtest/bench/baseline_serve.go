@@ -111,7 +111,9 @@ func openBaseline(ctx context.Context, s *stage, kind string) (t *target, err er
 	}
 	post := newPoster(addr)
 	return &target{
-		worker: func(ctx context.Context, i int) (worker, error) { return post.worker(ctx, known(s.users, i), made) },
-		stop:   undo.close,
+		worker: func(ctx context.Context, i int) (worker, error) {
+			return post.worker(ctx, known(s.users, i), made), nil
+		},
+		stop: undo.close,
 	}, nil
 }

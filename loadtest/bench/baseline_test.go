@@ -13,7 +13,6 @@ import (
 
 	"github.com/oncegate/oncegate/internal/loopback"
 	"github.com/oncegate/oncegate/loadtest/drive"
-	"github.com/oncegate/oncegate/loadtest/wire"
 )
 
 const (
@@ -39,13 +38,12 @@ func serving(t *testing.T, o BaselineOptions) (addr string) {
 }
 
 // ask sends one order of a user.
-func ask(t *testing.T, addr, user string) (x wire.Exchange) {
+func ask(t *testing.T, addr, user string) (x answer) {
 	t.Helper()
 	who := drive.Identity{User: user}
 	require.Eventually(t, func() bool {
-		w, err := newPoster(addr).worker(t.Context(), func() (drive.Identity, string) { return who, knownKey(who) },
-			func(got *wire.Exchange) error { x = *got; return got.Err })
-		require.NoError(t, err)
+		w := newPoster(addr).worker(t.Context(), func() (drive.Identity, string) { return who, knownKey(who) },
+			func(got *answer) error { x = *got; return nil })
 		defer w.close()
 		return w.step(t.Context()) == nil
 	}, testPatience, testTick)
@@ -57,7 +55,7 @@ func TestBareBaselineAnswersWithAnOrder(t *testing.T) {
 	x := ask(t, serving(t, BaselineOptions{Kind: BaselineBare}), "ann")
 	require.NoError(t, made(&x))
 	require.Error(t, replayed(&x))
-	require.Equal(t, orderAnswer, string(x.Body))
+	require.Equal(t, orderAnswer, string(x.body))
 }
 
 func TestRedisBaselineAnswersWithTheReceipt(t *testing.T) {
@@ -69,7 +67,7 @@ func TestRedisBaselineAnswersWithTheReceipt(t *testing.T) {
 	addr := serving(t, BaselineOptions{Kind: BaselineRedis, Redis: server.Addr(), Connections: 4})
 	x := ask(t, addr, "ann")
 	require.NoError(t, made(&x))
-	require.Equal(t, orderAnswer, string(x.Body))
+	require.Equal(t, orderAnswer, string(x.body))
 	x = ask(t, addr, "bob")
 	require.ErrorContains(t, made(&x), "status 502", "what is not there is not answered")
 }

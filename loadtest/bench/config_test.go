@@ -44,6 +44,8 @@ func TestPathsAreThoseThatWereAskedFor(t *testing.T) {
 	require.Contains(t, ids(c.chosen()), "records")
 	c.Paths = []string{"idle", "new-sql"}
 	require.Equal(t, []string{"new-sql", "idle"}, ids(c.chosen()))
+	c.Paths = []string{"hot-user", "gateways-4"}
+	require.Equal(t, []string{"hot-user", "gateways-4"}, ids(c.chosen()))
 	c = good()
 	c.Against = "old"
 	require.Equal(t, []string{"new", "dup-redis", "dup-process"}, ids(c.chosen()))

@@ -75,6 +75,7 @@ func (s *stage) migrate(ctx context.Context, binary, database string) error {
 
 // deployment is a gateway that is up, with a database of its own.
 type deployment struct {
+	database    string
 	addr, admin string
 	closers     closers
 }
@@ -100,20 +101,26 @@ func (s *stage) deploy(ctx context.Context, binary string, set settings, users [
 			return nil, err
 		}
 	}
-	all, err := s.common(database)
+	d.database = database
+	return d, s.launch(ctx, d, binary, set)
+}
+
+// launch starts a gateway on the deployment's database.
+func (s *stage) launch(ctx context.Context, d *deployment, binary string, set settings) error {
+	all, err := s.common(d.database)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	maps.Copy(all, set)
 	for name, addr := range map[string]*string{"http.listen": &d.addr, "admin.listen": &d.admin} {
 		var release func() error
 		if *addr, release, err = s.c.Reserve(); err != nil {
-			return nil, err
+			return err
 		}
 		d.closers.add(release)
 		all[name] = *addr
 	}
-	return d, d.serve(ctx, binary, all)
+	return d.serve(ctx, binary, all)
 }
 
 func (d *deployment) serve(ctx context.Context, binary string, set settings) error {
@@ -142,11 +149,7 @@ func (d *deployment) prime(ctx context.Context, users []drive.Identity) error {
 	for i := range atOnce {
 		wg.Go(func() {
 			var who drive.Identity
-			w, err := p.worker(ctx, func() (drive.Identity, string) { return who, knownKey(who) }, made)
-			if err != nil {
-				errs[i] = err
-				return
-			}
+			w := p.worker(ctx, func() (drive.Identity, string) { return who, knownKey(who) }, made)
 			defer w.close()
 			for u := i; u < len(users) && errs[i] == nil; u += atOnce {
 				who = users[u]
@@ -176,7 +179,7 @@ func (d *deployment) layers(ctx context.Context) (Layers, error) {
 func (d *deployment) creating(users []drive.Identity) *target {
 	p := newPoster(d.addr)
 	return &target{
-		worker: func(ctx context.Context, _ int) (worker, error) { return p.worker(ctx, fresh(users), made) },
+		worker: func(ctx context.Context, _ int) (worker, error) { return p.worker(ctx, fresh(users), made), nil },
 		stop:   d.closers.close,
 	}
 }
@@ -188,7 +191,7 @@ func (d *deployment) replaying(ctx context.Context, users []drive.Identity) (*ta
 	}
 	p := newPoster(d.addr)
 	return &target{
-		worker: func(ctx context.Context, i int) (worker, error) { return p.worker(ctx, known(users, i), replayed) },
+		worker: func(ctx context.Context, i int) (worker, error) { return p.worker(ctx, known(users, i), replayed), nil },
 		layers: d.layers,
 		stop:   d.closers.close,
 	}, nil

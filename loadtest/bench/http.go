@@ -4,14 +4,12 @@ package bench
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net/http"
-	"net/url"
+	"net"
+	"sync"
 	"time"
 
 	"github.com/oncegate/oncegate/loadtest/drive"
-	"github.com/oncegate/oncegate/loadtest/wire"
 )
 
 // orderBody is what every side is asked for.
@@ -20,52 +18,102 @@ const orderBody = `{"sku":"potsticker","quantity":2,"amount":"39.80"}`
 const requestTimeout = 20 * time.Second
 
 // poster sends orders to an address.
-type poster struct {
-	target *url.URL
-	body   []byte
-}
+type poster struct{ addr string }
 
-func newPoster(addr string) *poster {
-	return &poster{target: &url.URL{Scheme: "http", Host: addr}, body: []byte(orderBody)}
-}
+func newPoster(addr string) poster { return poster{addr} }
 
-// worker returns a worker with a connection of its own, so that workers do not
-// meet at a pool's lock. Next says who orders with which key.
-func (p *poster) worker(ctx context.Context, next func() (drive.Identity, string), right func(*wire.Exchange) error) (worker, error) {
-	client, err := wire.New(wire.Options{Target: p.target, Timeout: requestTimeout})
-	if err != nil {
-		return worker{}, err
-	}
-	unhook := context.AfterFunc(ctx, client.Close)
-	fields := []wire.Field{{Name: "Authorization"}, {Name: "Idempotency-Key"}}
-	request := wire.Request{Method: http.MethodPost, Path: "/api/orders", Fields: fields, Body: p.body}
+// worker returns a worker with a connection of its own. Next says who orders
+// with which key.
+func (p poster) worker(ctx context.Context, next func() (drive.Identity, string), right func(*answer) error) worker {
+	k := &connection{addr: p.addr}
+	unhook := context.AfterFunc(ctx, k.interrupt)
 	return worker{
 		step: func(ctx context.Context) error {
 			who, key := next()
-			fields[0].Value, fields[1].Value = who.Token, key // the token with its scheme
-			x := client.Do(ctx, &request, 0)
-			return right(&x)
+			if err := k.post(ctx, who.Token, key); err != nil { // the token with its scheme
+				return err
+			}
+			return right(&k.answer)
 		},
-		close: func() { unhook(); client.Close() },
-	}, nil
+		close: func() { unhook(); k.close() },
+	}
+}
+
+// connection asks for orders, one after another, and reads of each answer what
+// the bench has to know. It shares the processors with what it measures, so it
+// is as small as an HTTP client can be: a general one costs about as much as a
+// bare server does.
+type connection struct {
+	addr   string
+	mu     sync.Mutex // guards the change of conn, which interrupt looks at
+	conn   net.Conn   // nil at first, and after a fault
+	out    []byte
+	answer answer
+}
+
+func (k *connection) dial(ctx context.Context) error {
+	conn, err := (&net.Dialer{Timeout: requestTimeout, KeepAlive: -1}).DialContext(ctx, "tcp", k.addr)
+	if err != nil {
+		return fmt.Errorf("connect: %w", err)
+	}
+	k.use(conn)
+	return nil
+}
+
+func (k *connection) use(conn net.Conn) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.conn = conn
+}
+
+// interrupt makes whoever waits for an answer give up.
+func (k *connection) interrupt() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.conn != nil {
+		_ = k.conn.Close() // the one who waits has an error of his own
+	}
+}
+
+func (k *connection) close() {
+	if k.conn != nil {
+		_ = k.conn.Close() // nothing is under way
+		k.use(nil)
+	}
+}
+
+// post sends one order, once. After a fault the next one gets a new connection.
+func (k *connection) post(ctx context.Context, token, key string) error {
+	if k.conn == nil {
+		if err := k.dial(ctx); err != nil {
+			return err
+		}
+	}
+	err := k.exchange(token, key)
+	if err != nil || k.answer.last {
+		k.close()
+	}
+	return err
+}
+
+func (k *connection) exchange(token, key string) error {
+	if err := k.conn.SetDeadline(time.Now().Add(requestTimeout)); err != nil {
+		return fmt.Errorf("connection: %w", err)
+	}
+	k.out = append(k.out[:0], "POST /api/orders HTTP/1.1\r\nHost: bench\r\nAuthorization: "...)
+	k.out = append(k.out, token...)
+	k.out = append(k.out, "\r\nIdempotency-Key: "...)
+	k.out = append(k.out, key...)
+	k.out = append(k.out, "\r\nContent-Type: application/json\r\nContent-Length: "...)
+	k.out = fmt.Appendf(k.out, "%d\r\n\r\n%s", len(orderBody), orderBody)
+	if _, err := k.conn.Write(k.out); err != nil {
+		return fmt.Errorf("send: %w", err)
+	}
+	return k.answer.read(k.conn)
 }
 
 // made accepts an order that was made just now.
-func made(x *wire.Exchange) error { return check(x, false) }
+func made(a *answer) error { return a.check(false) }
 
 // replayed accepts an order that was made before.
-func replayed(x *wire.Exchange) error { return check(x, true) }
-
-func check(x *wire.Exchange, again bool) error {
-	switch {
-	case x.Err != nil:
-		return x.Err
-	case x.Status != http.StatusCreated:
-		return fmt.Errorf("status %d: %.300s", x.Status, x.Body)
-	case len(x.Body) == 0:
-		return errors.New("an empty answer")
-	case (x.Header.Get("Idempotent-Replayed") == "true") != again:
-		return fmt.Errorf("replayed is %t", !again)
-	}
-	return nil
-}
+func replayed(a *answer) error { return a.check(true) }

@@ -24,11 +24,12 @@ type path struct {
 	connections       []int // to measure at
 	target            Target
 	asked             []int  // connections at which the target is asked for; none: at all of them
+	byName            bool   // it is only measured when it is named
 	layer             string // that must give the subject's answers; "" where any may
 }
 
 func (p *path) targetAt(connections int) *Target {
-	if len(p.asked) > 0 && !slices.Contains(p.asked, connections) {
+	if p.target == (Target{}) || len(p.asked) > 0 && !slices.Contains(p.asked, connections) {
 		return nil
 	}
 	return &p.target
@@ -45,17 +46,19 @@ func ids(paths []path) []string {
 // chosen are the paths that the user wants.
 func (c *Config) chosen() []path {
 	all := c.paths()
-	if len(c.Paths) == 0 {
-		return all
-	}
-	return slices.DeleteFunc(all, func(p path) bool { return !slices.Contains(c.Paths, p.id) })
+	return slices.DeleteFunc(all, func(p path) bool {
+		if len(c.Paths) == 0 {
+			return p.byName
+		}
+		return !slices.Contains(c.Paths, p.id)
+	})
 }
 
 func (c *Config) paths() []path {
 	if c.Against != "" {
 		return c.againstBuild()
 	}
-	return c.againstBaselines()
+	return append(c.againstBaselines(), c.circumstances()...)
 }
 
 // withoutProcessTier sends every duplicate to Redis.
