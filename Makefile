@@ -8,6 +8,7 @@ TEST_JOBS   ?= 2
 TIMEOUT     ?= 30m
 
 GOLANGCI_LINT_VERSION := v2.15.0
+GOVULNCHECK_VERSION   := v1.9.0
 
 BIN           := bin
 GOLANGCI_LINT := $(BIN)/golangci-lint-$(GOLANGCI_LINT_VERSION)
@@ -18,7 +19,9 @@ BUILDVCS    := $(if $(shell git rev-parse --verify --quiet HEAD 2>/dev/null),tru
 BUILD       := CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=$(BUILDVCS)
 
 SECRETS := data/secrets
-COMPOSE := SECRETS=$(abspath $(SECRETS)) docker compose
+# "observe" adds Prometheus and Grafana to "make up".
+PROFILE ?=
+COMPOSE := SECRETS=$(abspath $(SECRETS)) COMPOSE_PROFILES=$(PROFILE) docker compose
 
 .DEFAULT_GOAL := help
 
@@ -45,10 +48,24 @@ prepare: ## find or install the servers that the tests need
 	CGO_ENABLED=0 $(GO) run ./internal/testserver/cmd/testserver prepare
 
 .PHONY: test
-test: prepare ## run every test with the race detector, the seeded bugs, and each fuzz target for a moment
+test: prepare ## run every test with the race detector, and each fuzz target for a moment
 	$(GO) test -race -timeout $(TIMEOUT) -p $(TEST_JOBS) ./...
-	$(GO) test -race -timeout $(TIMEOUT) -tags seededbugs ./store/...
+	cd deploy/kubernetes/check && $(GO) test -timeout $(TIMEOUT) ./...
 	$(MAKE) --no-print-directory fuzz
+
+CHAOS := $(GO) test -count=1 -timeout 3h -v -run '^(TestNothingIsLostOrDoubledUnderFaults|TestRandomSequencesFollowTheModel|TestAFullLogDiskIsUnknownAndThenTrue)$$' ./internal/chaos -args
+
+.PHONY: chaos
+chaos: prepare ## faults under traffic for ten minutes (CHAOS_FLAGS="-for 1h -seed 7 -engine MySQL")
+	$(CHAOS) -for 10m $(CHAOS_FLAGS)
+
+.PHONY: chaos-short
+chaos-short: prepare ## the cut of it that every change has to pass
+	$(CHAOS) -for 80s -rapid.checks=50 $(CHAOS_FLAGS)
+
+.PHONY: seeded-bugs
+seeded-bugs: prepare ## make each mistake of the flaws_on.go files, and demand that its test notices
+	$(GO) test -count=1 -timeout $(TIMEOUT) -v -tags seededbugs -run '^(TestSeededBugsAreCaught|TestTheNemesisNoticesSeededBugs)$$' ./internal/chaos
 
 .PHONY: fuzz
 fuzz: prepare ## run each fuzz target for FUZZTIME (5s)
@@ -84,8 +101,13 @@ lint: $(GOLANGCI_LINT) ## check format, vet, and all that .golangci.yml asks for
 	$(GOLANGCI_LINT) config verify
 	$(GOLANGCI_LINT) fmt --diff
 	$(GO) vet ./...
-	$(GO) vet -tags seededbugs ./...
+	$(GO) vet -tags seededbugs,crashpoints ./...
 	$(GOLANGCI_LINT) run ./...
+
+# Asks https://vuln.go.dev, or the copy that GOVULNDB names.
+.PHONY: vuln
+vuln: ## look for known vulnerabilities in what the code calls
+	CGO_ENABLED=0 $(GO) run golang.org/x/vuln/cmd/govulncheck@$(GOVULNCHECK_VERSION) $(if $(GOVULNDB),-db $(GOVULNDB)) ./...
 
 .PHONY: fmt
 fmt: $(GOLANGCI_LINT) ## format the code
@@ -103,7 +125,7 @@ up: $(SECRETS) ## start gateway, MySQL and Redis with Docker, and wait until the
 
 .PHONY: down
 down: $(SECRETS) ## stop them; their data stays (docker compose down --volumes removes it)
-	$(COMPOSE) down
+	$(COMPOSE) --profile observe down
 
 # Containers run as users of their own, who must be able to read the files; the
 # directory keeps them from everybody else on this machine. It appears whole or

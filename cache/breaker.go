@@ -17,10 +17,12 @@ type breaker struct {
 	tuning  func() Tuning
 	metrics *metrics
 	logger  *slog.Logger
+	moved   func(from, to, reason string) // may be nil; must not wait
 
 	current atomic.Pointer[circuit]
 	last    atomic.Pointer[error] // the latest failure, for the log
 	mu      sync.Mutex            // guards the change of current
+	trouble atomic.Int64          // when an operation last came to nothing, in nanoseconds since 1970
 }
 
 // circuit is a breaker with a fixed time to stay open.
@@ -49,7 +51,19 @@ func (b *breaker) run(openFor time.Duration, op func() error) error {
 		}
 		return struct{}{}, err
 	})
+	if err != nil && !isAnswer(err) {
+		b.trouble.Store(time.Now().UnixNano())
+	}
 	return err
+}
+
+// troubled is when an operation last came to nothing, whoever was to blame; the
+// zero time if none did.
+func (b *breaker) troubled() time.Time {
+	if at := b.trouble.Load(); at != 0 {
+		return time.Unix(0, at)
+	}
+	return time.Time{}
 }
 
 // refusal says why operations are being refused, or nil when they are not.
@@ -73,6 +87,11 @@ func (b *breaker) replace(openFor time.Duration) *circuit {
 	defer b.mu.Unlock()
 	if c := b.current.Load(); c != nil && c.openFor == openFor {
 		return c
+	}
+	if old := b.current.Load(); old != nil {
+		if was := old.State(); was != gobreaker.StateClosed {
+			b.tell(was, gobreaker.StateClosed)
+		}
 	}
 	c := &circuit{openFor: openFor}
 	c.CircuitBreaker = gobreaker.NewCircuitBreaker[struct{}](gobreaker.Settings{
@@ -98,6 +117,7 @@ func (b *breaker) replace(openFor time.Duration) *circuit {
 func (b *breaker) changed(from, to gobreaker.State) {
 	b.metrics.breakerIs(to)
 	b.metrics.transitions[to].Inc()
+	b.tell(from, to)
 	switch {
 	case from == gobreaker.StateClosed:
 		because := b.lastFailure()
@@ -105,4 +125,16 @@ func (b *breaker) changed(from, to gobreaker.State) {
 	case to == gobreaker.StateClosed:
 		b.logger.Info("Redis answers again")
 	}
+}
+
+// tell tells whoever wants to know of a move, and why Redis is left alone.
+func (b *breaker) tell(from, to gobreaker.State) {
+	if b.moved == nil {
+		return
+	}
+	why := ""
+	if to == gobreaker.StateOpen {
+		why = string(reasonOf(b.lastFailure()))
+	}
+	b.moved(from.String(), to.String(), why)
 }

@@ -53,6 +53,7 @@ func OpenClient(o ClientOptions) (redis.UniversalClient, error) {
 	if o.Cluster {
 		u.MaxRedirects = 3 // MOVED and ASK: the command was not carried out where it was sent
 	}
+	resend(u)
 	return redis.NewUniversalClient(u), nil
 }
 

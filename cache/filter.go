@@ -13,6 +13,10 @@ type Filter struct {
 	names   *namer
 	process *process // nil when the process tier is off
 	guard   *guard
+
+	misses chan miss // to be judged by Watch
+	past   past
+	silent bool // Redis does not tell of itself; Watch's alone
 }
 
 var _ order.Filter = (*Filter)(nil)
@@ -27,8 +31,11 @@ func New(o Options) (*Filter, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &Filter{o: o, names: newNamer(o.Prefix, o.MACKey)}
+	f := &Filter{o: o, names: newNamer(o.Prefix, o.MACKey), misses: make(chan miss, maxMisses)}
 	if f.guard, err = newGuard(&f.o, m); err != nil {
+		return nil, err
+	}
+	if err := register(o.Registerer, newPoolMetrics(o.Client)); err != nil {
 		return nil, err
 	}
 	if !o.DisableProcessTier {
@@ -42,14 +49,21 @@ func New(o Options) (*Filter, error) {
 
 // Admit implements [order.Filter].
 func (f *Filter) Admit(ctx context.Context, a order.Attempt) order.Admission {
-	if f.process == nil {
-		return f.ask(ctx, &a, nil)
+	if f.o.Tracer != nil {
+		return f.admitTraced(ctx, a)
 	}
-	adm, flight := f.process.admit(&a)
+	return f.admit(ctx, &a)
+}
+
+func (f *Filter) admit(ctx context.Context, a *order.Attempt) order.Admission {
+	if f.process == nil {
+		return f.ask(ctx, a, nil)
+	}
+	adm, flight := f.process.admit(a)
 	if flight == nil {
 		return adm
 	}
-	return f.ask(ctx, &a, flight)
+	return f.ask(ctx, a, flight)
 }
 
 // ask asks the guard. A panic must not leave a flight behind that nobody ends.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/oncegate/oncegate/internal/crashpoint"
 	"github.com/oncegate/oncegate/order"
 )
 
@@ -30,11 +31,13 @@ func newGuard(o *Options, m *metrics) (*guard, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &guard{
+	g := &guard{
 		o: o, pipe: p, codec: newCodec(o.MACKey), metrics: m,
 		breaker: newBreaker(o.tuning, m, o.Logger),
 		notices: newNotices(o.Logger, o.Now),
-	}, nil
+	}
+	g.breaker.moved = o.BreakerMoved
+	return g, nil
 }
 
 // verdict is what the guard says of an attempt.
@@ -55,7 +58,9 @@ func (g *guard) admit(ctx context.Context, a *order.Attempt, name string) verdic
 	now := g.o.Now()
 	mark := g.codec.mark(a, now)
 	cmd := command(ctx, "set", name, mark, "nx", "get", "px", t.InProgressTTL.Milliseconds())
+	crashpoint.Hit(crashpoint.BeforeMark)
 	err := g.do(ctx, &t, g.metrics.admit, func(ctx context.Context) error { return g.pipe.send(ctx, cmd) })
+	crashpoint.Hit(crashpoint.AfterMark)
 	switch {
 	case errors.Is(err, redis.Nil):
 		return verdict{advice: order.Ours, mark: mark}
@@ -66,7 +71,7 @@ func (g *guard) admit(ctx context.Context, a *order.Attempt, name string) verdic
 		return g.bypass(ctx, err, mark)
 	}
 	held, _ := cmd.Bytes() // the error is the one above
-	if bytes.Equal(held, mark) {
+	if bytes.Equal(held, mark) && !flawNoOwnerToken {
 		return verdict{advice: order.Ours, mark: mark} // the reply to a first send was lost
 	}
 	e, age, err := g.read(held, a.UserID, a.Key, now)
@@ -111,7 +116,9 @@ func (g *guard) settle(ctx context.Context, user string, key order.Key, name str
 	t := g.o.tuning()
 	value := g.codec.receipt(user, key, r, g.o.MaxBody)
 	cmd := command(ctx, "set", name, value, "px", t.ReceiptTTL.Milliseconds())
+	crashpoint.Hit(crashpoint.BeforeReceipt)
 	err := g.do(ctx, &t, g.metrics.settle, func(ctx context.Context) error { return g.pipe.send(ctx, cmd) })
+	crashpoint.Hit(crashpoint.AfterReceipt)
 	if err == nil {
 		return
 	}
@@ -129,7 +136,9 @@ func (g *guard) release(ctx context.Context, name string, mark []byte) {
 		return
 	}
 	t := g.o.tuning()
+	crashpoint.Hit(crashpoint.BeforeRelease)
 	err := g.do(ctx, &t, g.metrics.release, func(ctx context.Context) error { return compareAndDelete(ctx, inOrder(g.pipe), name, mark) })
+	crashpoint.Hit(crashpoint.AfterRelease)
 	if err != nil {
 		g.metrics.unsettled[reasonOf(err)].Inc()
 	}

@@ -14,6 +14,10 @@ type metrics struct {
 	state                              map[gobreaker.State]prometheus.Gauge
 	transitions                        map[gobreaker.State]prometheus.Counter
 	admit, settle, release, peek, ping *commandMetrics
+	info                               *commandMetrics
+	wrong                              map[cause]prometheus.Counter
+	emptied, evicted                   prometheus.Counter
+	memory, memoryMost                 prometheus.Gauge
 }
 
 // commandMetrics are those of one kind of operation.
@@ -32,12 +36,21 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 		Name: "oncegate_redis_command_duration_seconds", Help: "Time of one operation on Redis.",
 		Buckets: prometheus.ExponentialBuckets(0.00005, 2, 13),
 	}, []string{"command", "result"})
-	if err := register(r, bypassed, unsettled, transitions, state, took); err != nil {
-		return nil, err
-	}
+	wrong := counters("oncegate_filter_wrong_total", "Keys that nobody had for the filter, and that the ledger knew, by what is to blame.", "cause")
 	m := &metrics{
 		bypassed: map[reason]prometheus.Counter{}, unsettled: map[reason]prometheus.Counter{},
 		state: map[gobreaker.State]prometheus.Gauge{}, transitions: map[gobreaker.State]prometheus.Counter{},
+		wrong:      map[cause]prometheus.Counter{},
+		emptied:    counter("oncegate_redis_emptied_total", "Times that Redis was flushed, restarted or replaced, as far as it was noticed."),
+		evicted:    counter("oncegate_redis_evicted_keys_total", "Keys that Redis gave up for want of memory, other programs' too."),
+		memory:     gauge("oncegate_redis_memory_bytes", "Memory that Redis uses, all nodes together."),
+		memoryMost: gauge("oncegate_redis_memory_limit_bytes", "Memory that it may use; 0: no limit, or it does not tell."),
+	}
+	if err := register(r, bypassed, unsettled, transitions, state, took, wrong, m.emptied, m.evicted, m.memory, m.memoryMost); err != nil {
+		return nil, err
+	}
+	for _, c := range causes() {
+		m.wrong[c] = wrong.WithLabelValues(string(c))
 	}
 	for _, why := range reasons() {
 		m.bypassed[why], m.unsettled[why] = bypassed.WithLabelValues(string(why)), unsettled.WithLabelValues(string(why))
@@ -51,7 +64,7 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 		}
 	}
 	m.admit, m.settle, m.release = timed("admit"), timed("settle"), timed("release")
-	m.peek, m.ping = timed("peek"), timed("ping")
+	m.peek, m.ping, m.info = timed("peek"), timed("ping"), timed("info")
 	return m, nil
 }
 
@@ -67,6 +80,14 @@ func (*metrics) watch(r prometheus.Registerer, p *process) error {
 
 func counters(name, help, label string) *prometheus.CounterVec {
 	return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, []string{label})
+}
+
+func counter(name, help string) prometheus.Counter {
+	return prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
+}
+
+func gauge(name, help string) prometheus.Gauge {
+	return prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: help})
 }
 
 func register(r prometheus.Registerer, all ...prometheus.Collector) error {

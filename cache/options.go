@@ -8,6 +8,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/redis/go-redis/v9"
+	"go.opentelemetry.io/otel/trace"
 )
 
 // Tuning is what may be changed while the filter runs.
@@ -75,6 +76,14 @@ type Options struct {
 	// BreakerOpenFor (default 2 s) before one request tries Redis again.
 	BreakerFailures int
 	BreakerOpenFor  time.Duration
+
+	// BreakerMoved is told of every move of the breaker, and why Redis is left
+	// alone. It is called under the breaker's lock and must not wait. Default: nobody.
+	BreakerMoved func(from, to, reason string)
+
+	// Tracer makes spans of what is asked of the filter. Default: none, and it
+	// costs nothing.
+	Tracer trace.Tracer
 
 	Tuning     func() Tuning         // the settings in force, validated; default: [DefaultTuning]
 	Now        func() time.Time      // default time.Now

@@ -20,7 +20,7 @@ type pipe interface {
 type once struct{ *redis.StringCmd }
 
 // NoRetry tells the client.
-func (once) NoRetry() bool { return true }
+func (once) NoRetry() bool { return !flawNoOwnerToken }
 
 func command(ctx context.Context, args ...any) once { return once{redis.NewStringCmd(ctx, args...)} }
 

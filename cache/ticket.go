@@ -31,7 +31,8 @@ func (t *ticket) Finish(ctx context.Context, end order.End) {
 	if t.finished.Swap(true) {
 		return
 	}
-	ctx = context.WithoutCancel(ctx)
+	ctx, ended := t.filter.startFinish(context.WithoutCancel(ctx), end.Mark)
+	defer ended()
 	var memory time.Duration
 	defer func() { t.end(&end, memory) }() // whatever panics below
 	memory = t.filter.o.Tuning().LocalTTL

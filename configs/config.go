@@ -3,12 +3,14 @@ package configs
 import "time"
 
 // Config is everything that can be set. The conf tags are the names in YAML;
-// the doc tags are the documentation, in flags and in docs/operating.md.
+// the doc tags are the documentation, in flags and in docs/operating.md. What is
+// live can be changed while the gateway runs: it is read anew for every use.
 type Config struct {
 	DataDir string `conf:"data_dir" doc:"where the embedded database and generated secrets are kept"`
 
 	HTTP        HTTP        `conf:"http"`
 	Admin       Admin       `conf:"admin"`
+	TLS         TLS         `conf:"tls"`
 	Auth        Auth        `conf:"auth"`
 	MySQL       MySQL       `conf:"mysql"`
 	Redis       Redis       `conf:"redis"`
@@ -24,10 +26,11 @@ type Config struct {
 	Webhooks    Webhooks    `conf:"webhooks"`
 	Messages    Messages    `conf:"messages"`
 	Log         Log         `conf:"log"`
+	Tracing     Tracing     `conf:"tracing"`
 
-	InProgressGrace time.Duration `conf:"in_progress_grace" doc:"how long a mark in Redis is believed before the database is asked"`
-	RequestBudget   time.Duration `conf:"request_budget" doc:"from the arrival of an order to its answer"`
-	MaxWait         time.Duration `conf:"max_wait" doc:"the longest 'Prefer: wait=n' that is honoured"`
+	InProgressGrace time.Duration `conf:"in_progress_grace" live:"yes" doc:"how long a mark in Redis is believed before the database is asked"`
+	RequestBudget   time.Duration `conf:"request_budget" live:"yes" doc:"from the arrival of an order to its answer"`
+	MaxWait         time.Duration `conf:"max_wait" live:"yes" doc:"the longest 'Prefer: wait=n' that is honoured"`
 	ShutdownGrace   time.Duration `conf:"shutdown_grace" doc:"for everything between the stop signal and the exit"`
 }
 
@@ -39,10 +42,10 @@ type HTTP struct {
 	WriteTimeout      time.Duration `conf:"write_timeout" doc:"from the end of a request's header to the end of its answer"`
 	IdleTimeout       time.Duration `conf:"idle_timeout" doc:"for a connection between two requests"`
 	DrainDelay        time.Duration `conf:"drain_delay" doc:"how long requests are still taken after /readyz went false, so that load balancers see it"`
-	MaxOrderBody      Size          `conf:"max_order_body" doc:"largest body of one order"`
-	MaxBatchBody      Size          `conf:"max_batch_body" doc:"largest body of a batch"`
-	MaxBatchRows      int           `conf:"max_batch_rows" doc:"most rows in a batch"`
-	MaxInFlight       int           `conf:"max_in_flight" doc:"most requests at once; 0: no bound"`
+	MaxOrderBody      Size          `conf:"max_order_body" live:"yes" doc:"largest body of one order"`
+	MaxBatchBody      Size          `conf:"max_batch_body" live:"yes" doc:"largest body of a batch"`
+	MaxBatchRows      int           `conf:"max_batch_rows" live:"yes" doc:"most rows in a batch"`
+	MaxInFlight       int           `conf:"max_in_flight" live:"yes" doc:"most requests at once; 0: no bound"`
 	ProblemBase       string        `conf:"problem_base" doc:"what the type of every problem document begins with"`
 }
 
@@ -52,6 +55,12 @@ type Admin struct {
 	AllowLoopback bool     `conf:"allow_loopback" doc:"callers from this machine need no token; others need the scope admin"`
 	OpenMetrics   bool     `conf:"open_metrics" doc:"whoever can connect may read /metrics"`
 	AllowedHosts  []string `conf:"allowed_hosts" doc:"names this listener is called by, beside localhost and IP addresses"`
+}
+
+// TLS is what both listeners show to whoever connects.
+type TLS struct {
+	CertFile string `conf:"cert_file" doc:"PEM file with the certificate and its chain, for both listeners; read again when it changes; empty: plain HTTP"`
+	KeyFile  string `conf:"key_file" doc:"PEM file with the key of the certificate"`
 }
 
 // Auth says whose tokens are believed.
@@ -97,23 +106,23 @@ type Cache struct {
 	Prefix          string        `conf:"prefix" doc:"what every Redis key begins with"`
 	MACKey          Secret        `conf:"mac_key" doc:"key of the receipts' MAC, at least 16 bytes, the same on every gateway; required with redis.addrs"`
 	MaxBody         Size          `conf:"max_body" doc:"answers above it are not kept in Redis"`
-	ConfirmReceipts bool          `conf:"confirm_receipts" doc:"ask the database before every replay"`
+	ConfirmReceipts bool          `conf:"confirm_receipts" live:"yes" doc:"ask the database before every replay"`
 	ProcessTier     bool          `conf:"process_tier" doc:"join requests that this process is deciding, and remember its receipts"`
 	LocalEntries    int           `conf:"local_entries" doc:"receipts remembered in the process"`
 	LocalBytes      Size          `conf:"local_bytes" doc:"memory for them"`
-	LocalTTL        time.Duration `conf:"local_ttl" doc:"how long they are remembered; 0: not at all"`
+	LocalTTL        time.Duration `conf:"local_ttl" live:"yes" doc:"how long they are remembered; 0: not at all"`
 }
 
 // Breaker stops asking a Redis that does not answer.
 type Breaker struct {
-	Failures int           `conf:"failures" doc:"failures in a row after which Redis is left alone"`
-	OpenFor  time.Duration `conf:"open_for" doc:"how long it is left alone before it is tried again"`
+	Failures int           `conf:"failures" live:"yes" doc:"failures in a row after which Redis is left alone"`
+	OpenFor  time.Duration `conf:"open_for" live:"yes" doc:"how long it is left alone before it is tried again"`
 }
 
 // TTL is how long Redis remembers.
 type TTL struct {
-	InProgress time.Duration `conf:"in_progress" doc:"a mark of a request that is being decided"`
-	Receipt    time.Duration `conf:"receipt" doc:"an answer: the window in which replays are cheap"`
+	InProgress time.Duration `conf:"in_progress" live:"yes" doc:"a mark of a request that is being decided"`
+	Receipt    time.Duration `conf:"receipt" live:"yes" doc:"an answer: the window in which replays are cheap"`
 }
 
 // Ledger is the group commit.
@@ -126,15 +135,15 @@ type Ledger struct {
 
 // Idempotency is what clients are held to.
 type Idempotency struct {
-	Required           bool `conf:"required" doc:"refuse orders without an Idempotency-Key"`
-	ReusedStatus       int  `conf:"reused_status" doc:"answer to a key that belongs to another content: 409, or 422 as the IETF draft has it"`
+	Required           bool `conf:"required" live:"yes" doc:"refuse orders without an Idempotency-Key"`
+	ReusedStatus       int  `conf:"reused_status" live:"yes" doc:"answer to a key that belongs to another content: 409, or 422 as the IETF draft has it"`
 	RememberRejections bool `conf:"remember_rejections" doc:"record business refusals and replay them; false: the key is free again"`
 }
 
 // Limits are per user and gateway.
 type Limits struct {
-	Rate  float64 `conf:"rate" doc:"new orders per second and user, on average; a replay costs a tenth; 0: no limit"`
-	Burst float64 `conf:"burst" doc:"new orders of a user at once"`
+	Rate  float64 `conf:"rate" live:"yes" doc:"new orders per second and user, on average; a replay costs a tenth; 0: no limit"`
+	Burst float64 `conf:"burst" live:"yes" doc:"new orders of a user at once"`
 }
 
 // The values of Users.ProvisionBalance that are not amounts.
@@ -152,8 +161,8 @@ type Users struct {
 
 // Retention is how long answers are kept; keys are kept as long as their orders.
 type Retention struct {
-	Responses    time.Duration `conf:"responses" doc:"how long a replay has the first bytes; after it the answer is made from the order"`
-	CompactEvery time.Duration `conf:"compact_every" doc:"how often old answers are emptied in the background; 0: only by 'oncegate compact'"`
+	Responses    time.Duration `conf:"responses" live:"yes" doc:"how long a replay has the first bytes; after it the answer is made from the order"`
+	CompactEvery time.Duration `conf:"compact_every" live:"yes" doc:"how often old answers are emptied in the background; 0: only by 'oncegate compact'"`
 }
 
 // Batches are the requests that are carried out later.
@@ -185,8 +194,15 @@ type Messages struct {
 
 // Log is the log on stderr.
 type Log struct {
-	Level  string `conf:"level" doc:"debug, info, warn or error"`
+	Level  string `conf:"level" live:"yes" doc:"debug, info, warn or error"`
 	Format string `conf:"format" doc:"json, text, or auto: text on a terminal"`
+}
+
+// Tracing is where spans go. How they are sent is for the standard OTEL_EXPORTER_OTLP_*
+// variables to say.
+type Tracing struct {
+	Endpoint string  `conf:"endpoint" doc:"where spans are sent, as OTLP over HTTP, such as http://collector:4318; empty: no tracing"`
+	Sample   float64 `conf:"sample" doc:"share of the requests that are traced, from 0 to 1; a caller's traceparent decides for its own"`
 }
 
 // EmbeddedDatabase reports whether the database is the SQLite file.
@@ -194,6 +210,9 @@ func (c *Config) EmbeddedDatabase() bool { return !c.MySQL.DSN.IsSet() }
 
 // EmbeddedRedis reports whether Redis runs within the process.
 func (c *Config) EmbeddedRedis() bool { return len(c.Redis.Addrs) == 0 }
+
+// Encrypted reports whether the listeners speak TLS.
+func (c *Config) Encrypted() bool { return c.TLS.CertFile != "" }
 
 // Provision returns the balance that new users get, and whether they get an
 // account at all.

@@ -48,7 +48,7 @@ func Default() Config {
 		},
 		Breaker: Breaker{Failures: 5, OpenFor: 2 * time.Second},
 		TTL:     TTL{InProgress: 10 * time.Second, Receipt: day},
-		Ledger:  Ledger{Workers: 2, MaxBatch: maxBatch, MaxRows: 512, Queue: 1024},
+		Ledger:  Ledger{Workers: 2, MaxBatch: 128, MaxRows: 512, Queue: 1024},
 		Idempotency: Idempotency{
 			Required:           true,
 			ReusedStatus:       http.StatusConflict,
@@ -63,6 +63,7 @@ func Default() Config {
 			Workers: 4, MaxDeliveries: 10,
 		},
 		Log:             Log{Level: "info", Format: "auto"},
+		Tracing:         Tracing{Sample: 1},
 		InProgressGrace: 2 * time.Second,
 		RequestBudget:   6 * time.Second,
 		MaxWait:         10 * time.Second,

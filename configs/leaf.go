@@ -15,6 +15,7 @@ import (
 type leaf struct {
 	name  string // such as "redis.op_timeout"
 	doc   string
+	live  bool          // may be changed while the gateway runs
 	value reflect.Value // settable
 }
 
@@ -33,7 +34,7 @@ func walk(v reflect.Value, prefix string, yield func(leaf) bool) bool {
 			}
 			continue
 		}
-		if !yield(leaf{name, field.Tag.Get("doc"), v.Field(i)}) {
+		if !yield(leaf{name, field.Tag.Get("doc"), field.Tag.Get("live") != "", v.Field(i)}) {
 			return false
 		}
 	}
@@ -62,6 +63,8 @@ func (l leaf) kind() string {
 		return "duration"
 	case Size:
 		return "size"
+	case Secret:
+		return "secret"
 	case []string:
 		return "list"
 	case string:

@@ -16,10 +16,12 @@ import (
 
 // Limits that the settings may not pass.
 const (
-	maxBatch     = 64
+	maxBatch     = 512 // beyond that a transaction only gets longer
 	maxBatchRows = 500
 	minSecret    = 32 // RFC 7518, section 3.2
 	minMACKey    = 16
+	// minWebhookSecret is that of Standard Webhooks, once decoded.
+	minWebhookSecret = 24
 )
 
 var (
@@ -80,6 +82,7 @@ func (v *validation) http(c *Config) {
 	_, port, _ := net.SplitHostPort(c.HTTP.Listen)
 	v.check(c.HTTP.Listen != c.Admin.Listen || port == "0",
 		"http.listen and admin.listen (%s) must differ", c.HTTP.Listen)
+	v.check((c.TLS.CertFile == "") == (c.TLS.KeyFile == ""), "tls.cert_file and tls.key_file must be set together")
 	v.size("http.max_order_body", c.HTTP.MaxOrderBody, 1<<10, 16<<20)
 	v.size("http.max_batch_body", c.HTTP.MaxBatchBody, 1<<10, 64<<20)
 	v.within("http.max_batch_rows", c.HTTP.MaxBatchRows, 1, maxBatchRows)
@@ -171,9 +174,9 @@ func (v *validation) events(c *Config) {
 		if !secret.IsSet() {
 			continue
 		}
-		_, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret.Reveal(), "whsec_"))
+		raw, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret.Reveal(), "whsec_"))
 		v.check(err == nil, "%s must be base64, with or without the prefix whsec_", name)
-		v.secret(name, secret, minSecret)
+		v.check(err != nil || len(raw) >= minWebhookSecret, "%s must have at least %d bytes, decoded", name, minWebhookSecret)
 	}
 	v.check(c.Webhooks.Secret.IsSet() || !c.Webhooks.PreviousSecret.IsSet(), "webhooks.previous_secret needs webhooks.secret")
 	m := &c.Messages
@@ -199,4 +202,9 @@ func (v *validation) policy(c *Config) {
 		"users.provision_balance (%q) must be auto, none or an amount such as 1000.00", p)
 	v.oneOf("log.level", c.Log.Level, "debug", "info", "warn", "error")
 	v.oneOf("log.format", c.Log.Format, "auto", "json", "text")
+	if c.Tracing.Endpoint != "" {
+		u, err := url.Parse(c.Tracing.Endpoint)
+		v.check(err == nil && u.Host != "" && (u.Scheme == "http" || u.Scheme == "https"), "tracing.endpoint must be an http or https address")
+	}
+	v.check(c.Tracing.Sample >= 0 && c.Tracing.Sample <= 1, "tracing.sample (%g) must be from 0 to 1", c.Tracing.Sample)
 }

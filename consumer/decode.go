@@ -43,7 +43,7 @@ func decode(m *message.Message, consumer string) (order.PaymentMessage, error) {
 	if err := p.Validate(); err != nil {
 		return order.PaymentMessage{}, err
 	}
-	p.Digest = digest(&p)
+	p.Digest = p.ContentDigest()
 	return p, nil
 }
 

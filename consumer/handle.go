@@ -28,6 +28,9 @@ func (c *Consumer) handle(ctx context.Context, m *message.Message) {
 		c.park(ctx, m, Exhausted, "it was delivered before and no delivery came to an end", count)
 		return
 	}
+	if flawAcknowledgedFirst {
+		c.acknowledge(m)
+	}
 	result, err := c.apply(ctx, payment)
 	if err == nil {
 		c.recovered(ctx)

@@ -42,9 +42,13 @@ type AdminOptions struct {
 	Peeker   Peeker
 	Finder   Finder
 	Gatherer prometheus.Gatherer
+	// Insight answers the console. Default: none, and neither is there a console.
+	Insight  Insight
 	Renderer *Renderer
 	Logger   *slog.Logger
 	Now      func() time.Time
+	// Settings are shown and changed. Default: none, and their routes are not there.
+	Settings Settings
 	// Auth verifies tokens; what they need is the scope admin. Default: none, and
 	// then only a loopback address is listened on.
 	Auth Authenticator
@@ -60,14 +64,17 @@ type AdminOptions struct {
 	// Budget bounds what one request may take. Default 5 s.
 	Budget   time.Duration
 	Timeouts Timeouts // default as its members say, but 2 min for Write, for profiles
+	// Certificates are shown to whoever connects. Default: none, plain HTTP.
+	Certificates *Certificates
 }
 
 // Admin is the listener for operators: metrics, profiles, accounts, stock and
 // the inspection of keys.
 type Admin struct {
 	*listener
-	o      AdminOptions
-	bodies bodies
+	o       AdminOptions
+	bodies  bodies
+	streams *streams
 }
 
 // maxAdminBody bounds the bodies of this listener, in bytes.
@@ -85,8 +92,9 @@ func NewAdmin(o AdminOptions) (*Admin, error) {
 	if o.Timeouts.Write == 0 {
 		o.Timeouts.Write = 2 * time.Minute
 	}
-	a := &Admin{o: o}
-	a.listener = newListener(o.Addr, a.routes(), o.Timeouts, o.Logger)
+	a := &Admin{o: o, streams: newStreams()}
+	a.listener = newListener(o.Addr, a.routes(), o.Timeouts, o.Certificates, o.Logger)
+	a.http.RegisterOnShutdown(a.streams.end)
 	return a, nil
 }
 
@@ -132,6 +140,8 @@ func (a *Admin) routes() http.Handler {
 	handle(http.MethodPut, "/admin/v1/stock/{sku}", false, a.putStock)
 	handle(http.MethodPost, "/admin/v1/orders/{id}/ship", false, a.shipOrder)
 	handle(http.MethodGet, "/admin/v1/keys/{user}/{key}", false, a.inspectKey)
+	a.consoleRoutes(mux, handle)
+	a.routeSettings(mux)
 	mux.Handle("/", a.handle("none", false, func(w http.ResponseWriter, _ *http.Request) {
 		a.problem(w, newProblem(CodeNotFound))
 	}))

@@ -25,9 +25,9 @@ func (a *Admin) handle(route string, open bool, serve http.HandlerFunc) http.Han
 		who := ""
 		defer func() {
 			v := recover()
-			cause := ""
+			attrs := []any{"request_id", id, "method", r.Method, "route", route}
 			if v != nil {
-				cause = fmt.Sprintf("panic: %v\n%s", v, debug.Stack())
+				attrs = append(attrs, "cause", fmt.Sprintf("panic: %v\n%s", v, debug.Stack()))
 				if !rec.written {
 					a.problem(rec, newProblem(CodeInternal))
 					v = nil
@@ -40,8 +40,11 @@ func (a *Admin) handle(route string, open bool, serve http.HandlerFunc) http.Han
 			case r.Method != http.MethodGet, rec.status >= http.StatusBadRequest:
 				level = slog.LevelInfo
 			}
-			a.o.Logger.Log(r.Context(), level, "admin request", "request_id", id, "method", r.Method, "route", route,
-				"status", rec.status, "took", a.o.Now().Sub(started), "operator", who, "cause", cause)
+			if who != "" {
+				attrs = append(attrs, "operator", who)
+			}
+			attrs = append(attrs, "status", rec.status, "took_ms", milliseconds(a.o.Now().Sub(started)))
+			a.o.Logger.Log(r.Context(), level, "admin request", attrs...)
 			if v != nil {
 				panic(http.ErrAbortHandler) // cuts the connection: half an answer must not pass for a whole one
 			}
@@ -59,20 +62,28 @@ func (a *Admin) handle(route string, open bool, serve http.HandlerFunc) http.Han
 }
 
 // sameSite refuses what a browser sends for a page of somebody else: by a name
-// that was rebound to this address, or across origins.
+// that was rebound to this address, or across sites and origins, reads included,
+// for a page that cannot see an answer can still have a profile taken. A request
+// of no browser has neither of the headers.
 func (a *Admin) sameSite(r *http.Request) *problem {
 	host := r.Host
 	if h, _, err := net.SplitHostPort(host); err == nil {
 		host = h
 	}
-	host = strings.ToLower(strings.Trim(host, "[]"))
+	host = strings.Trim(host, "[]")
 	_, err := netip.ParseAddr(host)
-	if err != nil && host != "localhost" && !slices.Contains(a.o.AllowedHosts, host) {
+	isHost := func(name string) bool { return strings.EqualFold(name, host) }
+	if err != nil && !isHost("localhost") && !slices.ContainsFunc(a.o.AllowedHosts, isHost) {
 		return newProblem(CodeForbidden).withDetail("This listener does not go by that host name.")
 	}
-	if origin := r.Header.Get("Origin"); origin != "" {
+	for _, origin := range r.Header["Origin"] {
 		if u, err := url.Parse(origin); err != nil || u.Host != r.Host {
 			return newProblem(CodeForbidden).withDetail("Requests of other origins are refused.")
+		}
+	}
+	for _, site := range r.Header["Sec-Fetch-Site"] {
+		if site != "same-origin" && site != "none" {
+			return newProblem(CodeForbidden).withDetail("Requests of other sites are refused.")
 		}
 	}
 	return nil

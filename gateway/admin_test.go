@@ -26,7 +26,11 @@ type desk struct {
 
 func newDesk(t testing.TB, change ...func(*gateway.AdminOptions)) *desk {
 	t.Helper()
-	k := newKit(t)
+	return newDeskOn(t, newKit(t), change...)
+}
+
+func newDeskOn(t testing.TB, k *kit, change ...func(*gateway.AdminOptions)) *desk {
+	t.Helper()
 	o := gateway.AdminOptions{
 		Addr: "127.0.0.1:0", Accounts: k.ledger, Shipper: k.ledger, Peeker: k.filter, Finder: k.ledger, Gatherer: k.reg,
 		Renderer: gateway.NewRenderer(""), Logger: slog.New(slog.NewJSONHandler(k.logs, nil)), Now: time.Now,

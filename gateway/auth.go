@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+
+	"github.com/oncegate/oncegate/order"
 )
 
 // The scopes of a token.
@@ -13,8 +15,14 @@ const (
 	ScopeAdmin  = "admin"
 )
 
-// ErrTokenInvalid says that a token proves nothing.
-var ErrTokenInvalid = errors.New("the token is invalid")
+var (
+	// ErrTokenInvalid says that a token proves nothing.
+	ErrTokenInvalid = errors.New("the token is invalid")
+	// ErrKeysUnavailable says that nobody can tell now whether a token proves
+	// anything: the keys of its issuer cannot be read. A [TokenOptions.Keys] may
+	// wrap it.
+	ErrKeysUnavailable = errors.New("the keys of the issuer cannot be read")
+)
 
 // Identity is who a verified token speaks for.
 type Identity struct {
@@ -57,7 +65,10 @@ func authorize(auth Authenticator, r *http.Request, scope string) (Identity, *pr
 	case errors.Is(err, ErrTokenInvalid):
 		return Identity{}, unauthenticated(challengeInvalid), err
 	case err != nil:
-		return Identity{}, newProblem(CodeUnavailable), err
+		// Whose request it is stays open, so nothing was done for it.
+		p := newProblem(CodeUnavailable)
+		p.outcome = order.OutcomeNotCommitted
+		return Identity{}, p, err
 	case !who.Has(scope):
 		p := newProblem(CodeForbidden).withDetail("The token lacks the scope " + scope + ".")
 		p.challenge = challengeScope(scope)

@@ -35,6 +35,10 @@ const (
 	CodeInternal             Code = "INTERNAL"
 	CodeOverloaded           Code = "OVERLOADED"
 	CodeUnavailable          Code = "UNAVAILABLE"
+	CodePreconditionRequired Code = "PRECONDITION_REQUIRED"
+	CodeVersionMismatch      Code = "VERSION_MISMATCH"
+	CodeSettingFixed         Code = "SETTING_FIXED"
+	CodeSettingPinned        Code = "SETTING_PINNED"
 )
 
 // Codes returns every code, for metrics and documents.
@@ -45,6 +49,7 @@ func Codes() []Code {
 		CodeOrderExists, CodeBodyTooLarge, CodeUnsupportedMediaType, CodeInsufficientBalance,
 		CodeOutOfStock, CodeRateLimited, CodeInternal,
 		CodeStateConflict, CodeOrderNotThere, CodeSignatureInvalid, CodeExecutionFailed, CodeOverloaded, CodeUnavailable,
+		CodePreconditionRequired, CodeVersionMismatch, CodeSettingFixed, CodeSettingPinned,
 	}
 }
 
@@ -110,6 +115,14 @@ func (c Code) kind() problemKind {
 		return problemKind{http.StatusServiceUnavailable, "The service is overloaded", "Wait, then send the same request with the same key.", undone, true, false}
 	case CodeUnavailable:
 		return problemKind{http.StatusServiceUnavailable, "The service is unavailable", "Wait, then send the same request with the same key.", unknown, true, false}
+	case CodePreconditionRequired:
+		return problemKind{http.StatusPreconditionRequired, "A version is required", "Send If-Match with the ETag of what you read, so that nobody else's change is undone.", rejected, false, false}
+	case CodeVersionMismatch:
+		return problemKind{http.StatusPreconditionFailed, "Somebody was faster", "It was changed since you read it. Read it again, and decide anew.", rejected, false, false}
+	case CodeSettingFixed:
+		return problemKind{http.StatusConflict, "The setting needs a restart", "This setting cannot be changed while the gateway runs.", rejected, false, false}
+	case CodeSettingPinned:
+		return problemKind{http.StatusConflict, "The setting is given elsewhere", "A file, the environment or a flag gives this setting: its origin says which. Change it there.", rejected, false, false}
 	default:
 		return problemKind{http.StatusInternalServerError, "An internal error", "This is a fault of the service. Tell its operator the request_id.", unknown, false, false}
 	}

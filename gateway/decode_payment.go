@@ -1,8 +1,6 @@
 package gateway
 
 import (
-	"crypto/sha256"
-	"encoding/binary"
 	"errors"
 
 	"github.com/oncegate/oncegate/order"
@@ -25,7 +23,7 @@ func decodePayment(body, messageID string) (order.PaymentMessage, error) {
 	if len(faults) > 0 {
 		return order.PaymentMessage{}, &order.InvalidError{Faults: faults}
 	}
-	m.Digest = paymentDigest(&m)
+	m.Digest = m.ContentDigest()
 	return m, nil
 }
 
@@ -116,19 +114,4 @@ func (d *decoder) paymentData(m *order.PaymentMessage) {
 			m.ProviderReference, _ = d.textMember(noRow, name)
 		}
 	})
-}
-
-// paymentDigest hashes what an event means, as length-prefixed fields. Spelling
-// does not reach it: a provider may write the same event differently the next
-// time. The leading version must change whenever the form does; a golden test
-// pins it.
-func paymentDigest(m *order.PaymentMessage) order.Digest {
-	var form []byte
-	for _, field := range []string{
-		"oncegate.payment/1", string(m.Type), m.OrderID.String(), m.Amount.String(), m.ProviderReference,
-	} {
-		form = binary.BigEndian.AppendUint64(form, uint64(len(field)))
-		form = append(form, field...)
-	}
-	return sha256.Sum256(form)
 }

@@ -39,6 +39,7 @@ type exchange struct {
 
 	// What is known of the outcome, for the log.
 	code   Code
+	known  order.Outcome // what the problem said of the order
 	cause  error
 	answer order.Answer
 	change order.Transition
@@ -64,7 +65,7 @@ func (x *exchange) set(name, value string) {
 // and not a chain of middleware, so that the order of the steps can be read.
 func (s *Server) handle(ep endpoint) gin.HandlerFunc {
 	m := s.o.Metrics.route(ep.name)
-	return func(c *gin.Context) {
+	return s.traced(&ep, func(c *gin.Context) {
 		started := s.o.Now()
 		x := &exchange{s: s, w: c.Writer, r: c.Request, params: c.Params, t: s.o.Tuning()}
 		x.id = requestID(x.r)
@@ -73,7 +74,7 @@ func (s *Server) handle(ep endpoint) gin.HandlerFunc {
 		if (ep.quiet || x.placed()) && (ep.scope == "" || x.allowed(ep.scope)) {
 			ep.serve(x)
 		}
-	}
+	})
 }
 
 // placed takes a place among the requests in flight, which end gives back.
@@ -106,7 +107,7 @@ func (x *exchange) end(ep *endpoint, m *routeMetrics, started time.Time) {
 	}
 	status, abort := x.recovered(recover())
 	took := x.s.o.Now().Sub(started)
-	m.observe(status, took)
+	m.observe(x.answer.Kind, status, took)
 	x.log(ep, status, took)
 	if abort {
 		panic(http.ErrAbortHandler) // cuts the connection: half an answer must not pass for a whole one
@@ -124,7 +125,7 @@ func (x *exchange) recovered(v any) (status int, abort bool) {
 	}
 	cause := fmt.Errorf("panic: %v\n%s", v, debug.Stack())
 	if x.w.Written() {
-		x.code, x.cause = CodeInternal, cause
+		x.code, x.known, x.cause = CodeInternal, order.OutcomeUnknown, cause
 		return http.StatusInternalServerError, true
 	}
 	again := true
@@ -146,7 +147,7 @@ func (x *exchange) problem(p *problem, cause error) {
 }
 
 func (x *exchange) write(p *problem, cause error) {
-	x.code, x.cause = p.code, cause
+	x.code, x.known, x.cause = p.code, p.outcome, cause
 	x.s.o.Metrics.problem(p.code)
 	x.s.o.Renderer.writeProblem(x.w, p, x.id)
 }

@@ -60,6 +60,7 @@ const (
 	healthDegraded    = "degraded"
 	healthUnavailable = "unavailable"
 	healthDraining    = "draining"
+	healthFailing     = "failing" // of one check
 )
 
 // ready returns the state and its document.
@@ -124,7 +125,7 @@ func healthBody(state string, checks []Check, errs []error) []byte {
 		for i, c := range checks {
 			result := healthOK
 			if errs[i] != nil {
-				result = "failing"
+				result = healthFailing
 			}
 			if i > 0 {
 				b = append(b, ',')

@@ -9,20 +9,25 @@ import (
 	"net/http"
 )
 
-// maxHeaderBytes bounds the header of a request; a token and a key fit well.
-const maxHeaderBytes = 32 << 10
+const (
+	// maxHeaderBytes bounds the header of a request; a token and a key fit well.
+	maxHeaderBytes = 32 << 10
+	// maxStreams bounds the requests at once of one HTTP/2 connection.
+	maxStreams = 128
+)
 
-// listener is one HTTP server on one address.
+// listener is one HTTP server on one address, over TLS if it has certificates.
 type listener struct {
 	http *http.Server
+	tls  bool
 	ln   net.Listener
 }
 
-func newListener(addr string, h http.Handler, t Timeouts, log *slog.Logger) *listener {
+func newListener(addr string, h http.Handler, t Timeouts, certs *Certificates, log *slog.Logger) *listener {
 	t = t.withDefaults()
-	return &listener{http: &http.Server{
+	l := &listener{http: &http.Server{
 		Addr:                         addr,
-		Handler:                      h,
+		Handler:                      oneBodyPerConnection(h),
 		ReadHeaderTimeout:            t.ReadHeader,
 		ReadTimeout:                  t.Read,
 		WriteTimeout:                 t.Write,
@@ -30,7 +35,25 @@ func newListener(addr string, h http.Handler, t Timeouts, log *slog.Logger) *lis
 		MaxHeaderBytes:               maxHeaderBytes,
 		DisableGeneralOptionsHandler: true,
 		ErrorLog:                     slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+		HTTP2:                        &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
 	}}
+	if certs != nil {
+		l.tls, l.http.TLSConfig = true, certs.config()
+	}
+	return l
+}
+
+// oneBodyPerConnection ends a connection after a request in chunks. One that
+// declares a length as well looks the same here, and a proxy in front that went
+// by the length would send the rest of its body as somebody's next request (RFC
+// 9112, section 6.1, wants such a connection closed).
+func oneBodyPerConnection(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.TransferEncoding != nil {
+			w.Header()["Connection"] = []string{"close"}
+		}
+		h.ServeHTTP(w, r)
+	})
 }
 
 // Listen binds the address. Call it before Serve.
@@ -48,7 +71,11 @@ func (l *listener) Addr() net.Addr { return l.ln.Addr() }
 
 // Serve answers until Shutdown, and then returns nil.
 func (l *listener) Serve() error {
-	if err := l.http.Serve(l.ln); !errors.Is(err, http.ErrServerClosed) {
+	serve := l.http.Serve
+	if l.tls {
+		serve = func(ln net.Listener) error { return l.http.ServeTLS(ln, "", "") }
+	}
+	if err := serve(l.ln); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serve %s: %w", l.ln.Addr(), err)
 	}
 	return nil

@@ -14,7 +14,11 @@ import (
 // are made at the start: on the hot path nothing is looked up by name.
 type Metrics struct {
 	decided   [order.Accepted + 1][order.LayerProcess + 1]prometheus.Observer
+	duplicate [order.LayerProcess + 1]prometheus.Counter
 	undecided map[order.Outcome]prometheus.Counter
+	refusals  map[order.RejectionCode]prometheus.Counter
+	conflicts map[order.ConflictReason]prometheus.Counter
+	keyReused prometheus.Counter
 	retryAge  prometheus.Observer
 	anomalies map[order.Anomaly]prometheus.Counter
 	problems  map[Code]prometheus.Counter
@@ -50,6 +54,18 @@ func NewMetrics(reg prometheus.Registerer) (*Metrics, error) {
 		Name: "oncegate_retry_age_seconds", Buckets: ageBuckets(),
 		Help: "Time from the first attempt with a key to a retry with it.",
 	})
+	duplicates := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "oncegate_duplicates_total",
+		Help: "Commands whose key was known already, by the layer that knew it.",
+	}, []string{"layer"})
+	refusals := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "oncegate_refusals_total",
+		Help: "Commands refused for a business reason, replays left out.",
+	}, []string{"code"})
+	conflicts := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "oncegate_conflicts_total",
+		Help: "Keys that came with another content (key_reused), and rows whose business number is taken, by how.",
+	}, []string{"reason"})
 	anomalies := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "oncegate_anomalies_total",
 		Help: "Safe events that an operator should know of.",
@@ -69,19 +85,24 @@ func NewMetrics(reg prometheus.Registerer) (*Metrics, error) {
 			Help: "Payments that the order could not use: somebody must pay them back.",
 		}),
 		undecided: map[order.Outcome]prometheus.Counter{},
+		refusals:  map[order.RejectionCode]prometheus.Counter{},
+		conflicts: map[order.ConflictReason]prometheus.Counter{},
+		keyReused: conflicts.WithLabelValues("key_reused"),
 		retryAge:  retryAge,
 		anomalies: map[order.Anomaly]prometheus.Counter{},
 		problems:  map[Code]prometheus.Counter{},
 		http: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "oncegate_http_request_duration_seconds", Buckets: latencyBuckets(),
-			Help: "Time from the first line of a request to the end of its answer.",
-		}, []string{"route", "class"}),
+			Help: "Time from the header of a request to the end of its answer, by what came of it.",
+		}, []string{"route", "outcome"}),
 		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "oncegate_http_in_flight_requests",
 			Help: "API requests that are being answered.",
 		}),
 	}
-	for _, c := range []prometheus.Collector{decisions, undecided, retryAge, anomalies, problems, m.http, m.inFlight, payments, m.refunds} {
+	for _, c := range []prometheus.Collector{
+		decisions, duplicates, undecided, refusals, conflicts, retryAge, anomalies, problems, m.http, m.inFlight, payments, m.refunds,
+	} {
 		if err := reg.Register(c); err != nil {
 			return nil, fmt.Errorf("register the gateway's metrics: %w", err)
 		}
@@ -90,6 +111,15 @@ func NewMetrics(reg prometheus.Registerer) (*Metrics, error) {
 		for layer := range m.decided[kind] {
 			m.decided[kind][layer] = decisions.WithLabelValues(order.Kind(kind).String(), order.Layer(layer).String())
 		}
+	}
+	for layer := range m.duplicate {
+		m.duplicate[layer] = duplicates.WithLabelValues(order.Layer(layer).String())
+	}
+	for _, c := range []order.RejectionCode{order.InsufficientBalance, order.OutOfStock, order.OrderAlreadyExists} {
+		m.refusals[c] = refusals.WithLabelValues(string(c))
+	}
+	for _, r := range []order.ConflictReason{order.Exists, order.ExistsDifferent, order.DuplicateInBatch} {
+		m.conflicts[r] = conflicts.WithLabelValues(string(r))
 	}
 	for _, o := range []order.Outcome{order.OutcomeNotCommitted, order.OutcomeUnknown, order.OutcomeRejected} {
 		m.undecided[o] = undecided.WithLabelValues(string(o))
@@ -118,16 +148,40 @@ func (m *Metrics) Decided(a order.Answer, err error, took time.Duration) {
 		}
 		return
 	}
-	if int(a.Kind) < len(m.decided) && int(a.Layer) < len(m.decided[a.Kind]) {
-		m.decided[a.Kind][a.Layer].Observe(took.Seconds())
+	if int(a.Kind) >= len(m.decided) || int(a.Layer) >= len(m.duplicate) {
+		return
 	}
-	if a.Kind == order.Replayed || a.Kind == order.InProgress {
+	m.decided[a.Kind][a.Layer].Observe(took.Seconds())
+	switch a.Kind {
+	case order.Replayed, order.InProgress:
+		m.duplicate[a.Layer].Inc()
 		m.retryAge.Observe(a.Age.Seconds())
+	case order.Reused:
+		m.duplicate[a.Layer].Inc()
+		m.keyReused.Inc()
+	case order.Rejected:
+		m.refused(a.Rejection)
+	case order.Created, order.Accepted:
+	}
+}
+
+// refused counts why; nil for a refusal whose reason only its bytes tell.
+func (m *Metrics) refused(r *order.Rejection) {
+	if r == nil {
+		return
+	}
+	if c := m.refusals[r.Code]; c != nil {
+		c.Inc()
+	}
+	for i := range r.Conflicts {
+		if c := m.conflicts[r.Conflicts[i].Reason]; c != nil {
+			c.Inc()
+		}
 	}
 }
 
 // Noticed implements [order.Observer].
-func (m *Metrics) Noticed(a order.Anomaly) {
+func (m *Metrics) Noticed(a order.Anomaly, _ time.Duration) {
 	if c := m.anomalies[a]; c != nil {
 		c.Inc()
 	}
@@ -149,22 +203,5 @@ func (m *Metrics) paymentEvent(t *order.Transition) {
 func (m *Metrics) problem(c Code) {
 	if counter := m.problems[c]; counter != nil {
 		counter.Inc()
-	}
-}
-
-// routeMetrics are the children of one route, by the first digit of the status.
-type routeMetrics [6]prometheus.Observer
-
-func (m *Metrics) route(name string) *routeMetrics {
-	var r routeMetrics
-	for i := 1; i < len(r); i++ {
-		r[i] = m.http.WithLabelValues(name, string(rune('0'+i))+"xx")
-	}
-	return &r
-}
-
-func (r *routeMetrics) observe(status int, took time.Duration) {
-	if i := status / 100; i > 0 && i < len(r) {
-		r[i].Observe(took.Seconds())
 	}
 }

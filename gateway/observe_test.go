@@ -1,6 +1,7 @@
 package gateway_test
 
 import (
+	"encoding/json"
 	"net/http"
 	"strings"
 	"testing"
@@ -64,24 +65,100 @@ func TestMetricsCountWithoutNamingAnybody(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]float64{
-		"oncegate_decision_duration_seconds created mysql":       1,
-		"oncegate_decision_duration_seconds replayed redis":      1,
-		"oncegate_undecided_total unknown":                       1,
-		"oncegate_retry_age_seconds":                             1,
-		"oncegate_http_problems_total IDEMPOTENCY_KEY_REQUIRED":  1,
-		"oncegate_http_problems_total UNAVAILABLE":               1,
-		"oncegate_http_request_duration_seconds 2xx /api/orders": 2,
-		"oncegate_http_request_duration_seconds 4xx /api/orders": 1,
-		"oncegate_http_request_duration_seconds 5xx /api/orders": 1,
-		"oncegate_http_in_flight_requests":                       0,
-		"oncegate_anomalies_total filter_missed":                 0,
-		"oncegate_http_request_duration_seconds 2xx /api/policy": 0,
-		"oncegate_decision_duration_seconds in_progress process": 0,
+		"oncegate_decision_duration_seconds created mysql":            1,
+		"oncegate_decision_duration_seconds replayed redis":           1,
+		"oncegate_undecided_total unknown":                            1,
+		"oncegate_retry_age_seconds":                                  1,
+		"oncegate_http_problems_total IDEMPOTENCY_KEY_REQUIRED":       1,
+		"oncegate_http_problems_total UNAVAILABLE":                    1,
+		"oncegate_http_request_duration_seconds created /api/orders":  1,
+		"oncegate_http_request_duration_seconds replayed /api/orders": 1,
+		"oncegate_duplicates_total redis":                             1,
+		"oncegate_duplicates_total mysql":                             0,
+		"oncegate_duplicates_total process":                           0,
+		"oncegate_http_request_duration_seconds refused /api/orders":  1,
+		"oncegate_http_request_duration_seconds failed /api/orders":   1,
+		"oncegate_http_in_flight_requests":                            0,
+		"oncegate_anomalies_total filter_missed":                      0,
+		"oncegate_http_request_duration_seconds ok /api/policy":       0,
+		"oncegate_decision_duration_seconds in_progress process":      0,
 	} {
 		value, ok := got[name]
 		require.True(t, ok, name)
 		require.InDelta(t, want, value, 0, name)
 	}
+}
+
+func TestMetricsTellConflictsApart(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	require.Equal(t, http.StatusCreated, k.post(potstick, key("first")).status)
+	other := strings.Replace(potstick, `"quantity":2`, `"quantity":3`, 1)
+	require.Equal(t, http.StatusConflict, k.post(other, key("first")).status)
+	require.Equal(t, http.StatusConflict, k.post(potstick, key("second")).status)
+	require.Equal(t, http.StatusConflict, k.post(potstick, key("second")).status, "the refusal, replayed")
+	require.Equal(t, http.StatusConflict, k.post(other, key("third")).status)
+	require.Equal(t, http.StatusUnprocessableEntity, k.post(`{"sku":"palace","quantity":1,"amount":"999999.00"}`, key("fourth")).status)
+	for reason, want := range map[string]float64{"key_reused": 1, "exists": 1, "exists_different": 1, "duplicate_in_batch": 0} {
+		require.InDelta(t, want, k.metric("oncegate_conflicts_total", reason), 0, reason)
+	}
+	for code, want := range map[string]float64{"ORDER_ALREADY_EXISTS": 2, "INSUFFICIENT_BALANCE": 1, "OUT_OF_STOCK": 0} {
+		require.InDelta(t, want, k.metric("oncegate_refusals_total", code), 0, code)
+	}
+	require.InDelta(t, 2, k.metric("oncegate_duplicates_total"), 0)
+}
+
+// line is the log line of the last request.
+func (k *kit) line() map[string]any {
+	k.t.Helper()
+	lines := strings.Split(strings.TrimSpace(k.logs.String()), "\n")
+	var line map[string]any
+	require.NoError(k.t, json.Unmarshal([]byte(lines[len(lines)-1]), &line))
+	return line
+}
+
+func TestOneLineSaysWhatCameOfARequest(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	k.post(potstick, key("7f3a55c0-aaaa"))
+	line := k.line()
+	require.Equal(t, "created", line["kind"])
+	require.Equal(t, "mysql", line["layer"])
+	require.Equal(t, "7f3", line["key_begins"], "a quarter of the key, and no more")
+	require.Len(t, line["key_hash"], 12)
+	require.Len(t, line["digest"], 16)
+	require.IsType(t, float64(0), line["took_ms"])
+	require.NotContains(t, line, "took")
+	require.NotContains(t, line, "trace_id")
+
+	rows := `{"orders":[{"sku":"tea","quantity":1,"amount":"1.00","external_order_no":"B-9"},` +
+		`{"sku":"potsticker","quantity":2,"amount":"39.80","external_order_no":"B-1"},{"sku":"tea","quantity":1,"amount":"1.00","external_order_no":"B-9"}]}`
+	require.Equal(t, http.StatusConflict, k.do(http.MethodPost, "/api/order-batches", rows, as("alice"), key("batch")).status)
+	line = k.line()
+	require.Equal(t, "rejected", line["kind"])
+	require.Equal(t, "ORDER_ALREADY_EXISTS", line["refusal"])
+	require.Equal(t, "1:exists 2:duplicate_in_batch", line["conflict_rows"])
+	require.Equal(t, "b", line["key_begins"], "of a short key a single character")
+
+	k.ledger.SetFault(func(*order.Command) error { return order.Undecided(order.OutcomeUnknown, order.ErrUnavailable) })
+	k.post(plain, key("another"))
+	line = k.line()
+	require.Equal(t, "UNAVAILABLE", line["code"])
+	require.Equal(t, "unknown", line["outcome"])
+	require.Equal(t, "WARN", line["level"])
+}
+
+func TestTheAdminLineHasNoEmptyFields(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.ask(here, http.MethodPut, "/admin/v1/users/carol", `{"balance":"1.00"}`)
+	line := d.line()
+	require.Equal(t, "admin request", line["msg"])
+	require.Equal(t, "loopback", line["operator"])
+	require.IsType(t, float64(0), line["took_ms"])
+	require.NotContains(t, line, "cause")
+	d.ask(elsewhere, http.MethodGet, "/admin/v1/keys/carol/k", "")
+	require.NotContains(t, d.line(), "operator", "nobody is known by an empty name")
 }
 
 // metric is the sum of a metric's children that have these label values.

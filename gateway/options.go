@@ -7,6 +7,9 @@ import (
 	"net/http"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/oncegate/oncegate/insight"
 	"github.com/oncegate/oncegate/order"
 )
 
@@ -109,6 +112,10 @@ type Options struct {
 	Now      func() time.Time
 	Tuning   func() Tuning // the settings in force; called once per request
 	Timeouts Timeouts      // default as its members say
+	// Certificates are shown to whoever connects. Default: none, plain HTTP.
+	Certificates *Certificates
+	// Demo is a page to try the gateway with, at /demo. Default: none.
+	Demo *Demo
 	// Spec is the OpenAPI document to serve.
 	Spec []byte
 	// DrainDelay is how long the gateway still takes requests after /readyz went
@@ -116,6 +123,12 @@ type Options struct {
 	DrainDelay time.Duration
 	// RateUsers bounds how many users' rates are remembered. Default 100 000.
 	RateUsers int
+	// Tracer makes a span of every request but probes, and continues the trace
+	// that a caller's traceparent names. Default: none, and it costs nothing.
+	Tracer trace.Tracer
+	// Conflicts is told of requests that a client should not have sent; it must
+	// not wait. Default: nobody.
+	Conflicts func(insight.Conflict)
 	// LogHashKey keys the hash that stands for an idempotency key in the logs;
 	// gateways that share it write the same hash. Default: random.
 	LogHashKey []byte

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/oncegate/oncegate/internal/crashpoint"
 	"github.com/oncegate/oncegate/order"
 )
 
@@ -58,6 +59,7 @@ func (x *exchange) submit(op order.Operation, limit int, decode func(string) dra
 	if err != nil || a.Kind == order.Replayed || a.Kind == order.InProgress {
 		x.s.rates.giveBack(x.who.UserID, cost, &x.t)
 	}
+	crashpoint.Hit(crashpoint.BeforeAnswer)
 	if wait > 0 && !later {
 		x.set("Preference-Applied", "wait="+strconv.Itoa(int(wait/time.Second)))
 	}
@@ -67,10 +69,12 @@ func (x *exchange) submit(op order.Operation, limit int, decode func(string) dra
 			p.statusURL = statusURL(key)
 		}
 		x.problem(p, err)
+		crashpoint.Hit(crashpoint.AfterAnswer)
 		return
 	}
 	x.answer = a
 	x.show()
+	crashpoint.Hit(crashpoint.AfterAnswer)
 }
 
 // show writes what was decided.
@@ -86,9 +90,13 @@ func (x *exchange) show() {
 	case order.Accepted:
 		x.accepted()
 	case order.Rejected:
+		if a.Rejection != nil && a.Rejection.Code == order.OrderAlreadyExists {
+			x.conflicted(CodeOrderExists, conflictReason(a.Rejection))
+		}
 		x.set("Cache-Control", noStore)
 		x.receipt(&a.Receipt.Response)
 	case order.Reused:
+		x.conflicted(CodeKeyReused, a.Layer.String())
 		p := newProblem(CodeKeyReused)
 		p.status = reusedStatus(&x.t)
 		x.problem(p, nil)

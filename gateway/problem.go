@@ -138,5 +138,5 @@ func (r *Renderer) writeProblem(w http.ResponseWriter, p *problem, requestID str
 	body := r.problemBody(p, requestID)
 	h.Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(p.status)
-	_, _ = w.Write(body) // the client is gone if it fails, and there is nobody to tell
+	_, _ = w.Write(body) //nolint:gosec // G705: JSON, declared as a problem; if it fails the client is gone
 }

@@ -41,6 +41,9 @@ func (s *Server) routes() (*gin.Engine, error) {
 	if s.o.Webhooks != nil {
 		e.POST("/webhooks/payments", s.handle(endpoint{name: "/webhooks/payments", serve: s.paymentEvent}))
 	}
+	if s.o.Demo != nil {
+		s.o.Demo.add(s, e)
+	}
 	e.NoRoute(s.handle(endpoint{name: "none", serve: func(x *exchange) {
 		x.problem(newProblem(CodeNotFound), nil)
 	}}))

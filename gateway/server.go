@@ -36,7 +36,7 @@ func New(o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.listener = newListener(o.Addr, engine, o.Timeouts, o.Logger)
+	s.listener = newListener(o.Addr, engine, o.Timeouts, o.Certificates, o.Logger)
 	return s, nil
 }
 

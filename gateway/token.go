@@ -141,7 +141,8 @@ func (s *scopes) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// Authenticate verifies a token. A refusal wraps [ErrTokenInvalid].
+// Authenticate verifies a token. A refusal wraps [ErrTokenInvalid]; a token that
+// cannot be judged now gives [ErrKeysUnavailable].
 func (v *TokenVerifier) Authenticate(_ context.Context, token string) (Identity, error) {
 	if token == "" || len(token) > v.o.MaxLen {
 		return Identity{}, fmt.Errorf("%w: its length is out of bounds", ErrTokenInvalid)
@@ -154,7 +155,10 @@ func (v *TokenVerifier) Authenticate(_ context.Context, token string) (Identity,
 	}
 	var c claims
 	parsed, err := v.parser.ParseWithClaims(token, &c, v.o.Keys)
-	if err != nil {
+	switch {
+	case errors.Is(err, ErrKeysUnavailable):
+		return Identity{}, err
+	case err != nil:
 		return Identity{}, fmt.Errorf("%w: %w", ErrTokenInvalid, err)
 	}
 	if _, ok := parsed.Header["crit"]; ok {

@@ -126,7 +126,7 @@ func (in *Intake) follow(ctx context.Context, c *Command, adm Admission, t Tunin
 			in.finish(ctx, adm, End{Answer: a})
 			return a, nil
 		}
-		in.o.Observer.Noticed(StaleMark)
+		in.o.Observer.Noticed(StaleMark, adm.Age)
 		return in.decide(ctx, c, adm, deadline, ask)
 	default:
 		return in.decide(ctx, c, adm, deadline, ask)
@@ -141,7 +141,7 @@ func (in *Intake) join(ctx context.Context, adm Admission, deadline time.Time) (
 	switch {
 	case err == nil:
 		if a.Kind == Created || a.Kind == Rejected {
-			a.Kind = Replayed
+			a.Kind, a.Rejection = Replayed, nil
 		}
 		a.Layer = LayerProcess
 		if !a.Receipt.FirstSeen.IsZero() { // reused and in progress have no receipt
@@ -165,7 +165,7 @@ func (in *Intake) replay(ctx context.Context, c *Command, adm Admission, t Tunin
 		confirmed, err := in.find(ctx, c, adm, deadline)
 		switch {
 		case errors.Is(err, ErrNotFound):
-			in.o.Observer.Noticed(ReceiptLost)
+			in.o.Observer.Noticed(ReceiptLost, max(0, in.o.Now().Sub(adm.Receipt.FirstSeen)))
 			return in.decide(ctx, c, adm, deadline, ask)
 		case err != nil:
 			err = Undecided(OutcomeUnknown, err)
@@ -228,7 +228,7 @@ func (in *Intake) decide(ctx context.Context, c *Command, adm Admission, deadlin
 		end = End{Answer: a, Mark: MarkReleased} // nothing that the filter could answer with
 	}
 	if adm.Advice == Ours && (d.Kind == Replayed || d.Kind == Reused) {
-		in.o.Observer.Noticed(FilterMissed)
+		in.o.Observer.Noticed(FilterMissed, a.Age)
 	}
 	return a, nil
 }
@@ -236,7 +236,7 @@ func (in *Intake) decide(ctx context.Context, c *Command, adm Admission, deadlin
 // answer compares digests, always: a receipt is only ever replayed to the
 // content that made it.
 func (in *Intake) answer(c *Command, d Decision, layer Layer) Answer {
-	a := Answer{Kind: d.Kind, Layer: layer, Receipt: d.Receipt}
+	a := Answer{Kind: d.Kind, Layer: layer, Receipt: d.Receipt, Rejection: d.Rejection}
 	if d.Kind == Created || (d.Kind == Rejected && !d.Remembered) {
 		return a
 	}
@@ -244,7 +244,7 @@ func (in *Intake) answer(c *Command, d Decision, layer Layer) Answer {
 		a.Age = max(0, in.o.Now().Sub(d.Receipt.FirstSeen))
 	}
 	switch {
-	case d.Kind == Reused || d.Receipt.Digest != c.Digest:
+	case d.Kind == Reused || (d.Receipt.Digest != c.Digest && !flawDigestIgnored):
 		return Answer{Kind: Reused, Layer: layer, Age: a.Age}
 	case d.Kind == InProgress || d.Receipt.State == Processing:
 		return Answer{Kind: InProgress, Layer: layer, Age: a.Age, RetryAfter: time.Second}

@@ -171,6 +171,9 @@ func filterThenLedger(t *testing.T, fw filterWord, lw ledgerWord) {
 		noticed = append(noticed, order.FilterMissed)
 	}
 	require.Equal(t, noticed, s.observer.Anomalies())
+	if fw.name == "ours" && lw.known {
+		require.Equal(t, []time.Duration{3 * time.Second}, s.observer.Ages(), "how old the record is")
+	}
 	require.Equal(t, 1, s.ledger.calls.Decide)
 
 	seen := s.observer.Decisions()

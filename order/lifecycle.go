@@ -1,6 +1,10 @@
 package order
 
-import "context"
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+)
 
 // Effect classifies what a change of state came to. None of them is an error:
 // a change that arrives twice, late or in vain has been dealt with.
@@ -65,6 +69,21 @@ const (
 	MaxMessageIDLen = 255
 	MaxReferenceLen = 128
 )
+
+// ContentDigest hashes what the event means, as length-prefixed fields. Spelling
+// does not reach it: a provider may write the same event differently the next
+// time, and send it by callback and by broker. The leading version must change
+// whenever the form does; a golden test pins it.
+func (m *PaymentMessage) ContentDigest() Digest {
+	var form []byte
+	for _, field := range []string{
+		"oncegate.payment/1", string(m.Type), m.OrderID.String(), m.Amount.String(), m.ProviderReference,
+	} {
+		form = binary.BigEndian.AppendUint64(form, uint64(len(field)))
+		form = append(form, field...)
+	}
+	return sha256.Sum256(form)
+}
 
 // Validate lists the faults of a message's fields.
 func (m *PaymentMessage) Validate() error {

@@ -85,6 +85,22 @@ const (
 	Joined
 )
 
+// String returns the name used in traces.
+func (a Advice) String() string {
+	switch a {
+	case Ours:
+		return "ours"
+	case Seen:
+		return "seen"
+	case Running:
+		return "running"
+	case Joined:
+		return "joined"
+	default:
+		return "bypassed"
+	}
+}
+
 // Admission is the filter's word on one attempt.
 type Admission struct {
 	Advice Advice
@@ -139,6 +155,18 @@ const (
 	MarkReleased             // delete it if it is still ours: nothing was committed
 )
 
+// String returns the name used in traces.
+func (m Mark) String() string {
+	switch m {
+	case MarkReceipt:
+		return "receipt"
+	case MarkReleased:
+		return "released"
+	default:
+		return "left"
+	}
+}
+
 // End is how an attempt ended.
 type End struct {
 	Answer  Answer  // what those who joined get when Err is nil
@@ -164,6 +192,7 @@ type Answer struct {
 	Receipt    Receipt       // for Created, Replayed and Rejected: what to answer
 	Age        time.Duration // since the key was first seen, for Replayed, Reused and InProgress
 	RetryAfter time.Duration // for InProgress
+	Rejection  *Rejection    // why, for Rejected: not for a refusal that is replayed
 }
 
 // Decision is the ledger's word. It is proven.
@@ -177,6 +206,9 @@ type Decision struct {
 	Receipt Receipt
 	// Remembered says that a record of this request is committed.
 	Remembered bool
+	// Rejection is why, for Rejected. It is for logs and metrics: what is
+	// answered is in Receipt.
+	Rejection *Rejection
 }
 
 // Ledger decides, in one transaction per command or per group of commands.
@@ -240,5 +272,7 @@ const (
 // Observer is told what Intake does. Safe for concurrent use; must not block.
 type Observer interface {
 	Decided(a Answer, err error, took time.Duration)
-	Noticed(a Anomaly)
+	// Noticed is told of an anomaly and the age of the record, the receipt or
+	// the mark that it is about.
+	Noticed(a Anomaly, age time.Duration)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/oncegate/oncegate/internal/crashpoint"
 	"github.com/oncegate/oncegate/order"
 )
 
@@ -38,11 +39,13 @@ func (o outcome) deliver(s *Store, p *pending) {
 // It is also what resolves an unknown commit: step 1 waits until the session
 // that did not answer is over, steps 2 and 3 then see what it left.
 func (w *worker) attempt(ctx context.Context, group []*pending) ([]outcome, *failure) {
+	clock := w.s.startSteps(ctx)
 	t, err := w.s.begin(ctx, &w.q)
 	if err != nil {
 		return nil, &failure{fault: w.s.d.classify(err), err: fmt.Errorf("begin: %w", err)}
 	}
 	defer t.end()
+	clock.done(stepBegin)
 	fail := func(doing string, err error) ([]outcome, *failure) {
 		f := w.s.d.classify(err)
 		t.broken = t.broken || f == faultUnavailable
@@ -54,22 +57,31 @@ func (w *worker) attempt(ctx context.Context, group []*pending) ([]outcome, *fai
 		return nil, &failure{fault: f, err: fmt.Errorf("%s: %w", doing, err)}
 	}
 	v := newView()
+	crashpoint.Hit(crashpoint.BeforeLock)
 	if err := t.lockUsers(v, group); err != nil {
 		return fail("lock users", err)
 	}
+	clock.done(stepLockUsers)
 	w.s.seen(ctx, v.server)
+	crashpoint.Hit(crashpoint.BeforeRecords)
 	if err := t.readRecords(v, group, w.s.o.Renderer); err != nil {
 		return fail("read records", err)
 	}
+	clock.done(stepReadRecords)
 	w.resolve(v, group)
 	fresh := v.fresh(group)
+	crashpoint.Hit(crashpoint.BeforeNumbers)
 	if err := t.readNumbers(v, fresh); err != nil {
 		return fail("read business numbers", err)
 	}
+	clock.done(stepReadNumbers)
+	crashpoint.Hit(crashpoint.BeforeStock)
 	if err := t.lockStock(v, fresh); err != nil {
 		return fail("lock stock", err)
 	}
+	clock.done(stepLockStock)
 	outcomes, writes := w.plan(v, group)
+	clock.done(stepPlan)
 	w.s.metrics.batch.Observe(float64(len(group)))
 	if writes.empty() {
 		return outcomes, nil
@@ -78,6 +90,9 @@ func (w *worker) attempt(ctx context.Context, group []*pending) ([]outcome, *fai
 	if err := t.write(writes); err != nil {
 		return fail("write", err)
 	}
+	clock.done(stepWrite)
+	crashpoint.Hit(crashpoint.BeforeCommit)
+	w.answerEarly(group, outcomes)
 	if err := t.commit(); err != nil {
 		w.s.metrics.unknown.Inc()
 		for i, p := range group {
@@ -87,6 +102,8 @@ func (w *worker) attempt(ctx context.Context, group []*pending) ([]outcome, *fai
 		}
 		return nil, &failure{fault: faultUnavailable, err: fmt.Errorf("commit: %w", err), committing: true, server: v.server}
 	}
+	clock.done(stepCommit)
+	crashpoint.Hit(crashpoint.AfterCommit)
 	return outcomes, nil
 }
 

@@ -53,6 +53,14 @@ func (s *Store) variables(ctx context.Context) (map[string]string, error) {
 
 func isOn(v string) bool { return strings.EqualFold(v, "ON") || v == "1" }
 
+// weakSettings are the settings that weaknesses may name.
+func weakSettings() []string {
+	return []string{
+		"innodb_flush_log_at_trx_commit", "sync_binlog", "innodb_doublewrite",
+		"rpl_semi_sync_master_wait_point", "rpl_semi_sync_source_wait_point",
+	}
+}
+
 // weaknesses names the settings with which a crash or a failover may lose
 // orders that were answered.
 func weaknesses(vars map[string]string) map[string]string {

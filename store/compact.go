@@ -136,7 +136,10 @@ func (t *transaction) compact(at *position, cutoff time.Time, limit int, done *C
 	if err != nil {
 		return err
 	}
-	if len(empty) > 0 {
+	if err := t.forgetKeys(empty); err != nil {
+		return err
+	}
+	if len(empty) > 0 && !flawExpiredKeyIsNew {
 		q.reset("UPDATE idempotency_records SET response_body = NULL WHERE ")
 		q.pairs("idempotency_key", sortedPairs(empty))
 		if err := t.exec(len(empty)); err != nil {

@@ -94,10 +94,11 @@ func seconds(d time.Duration) string {
 
 // probe connects once and tells MySQL from MariaDB, whose session variables
 // and identities have other names.
-func probe(ctx context.Context, c *mysql.Config, timeout time.Duration) (server serverInfo, err error) {
-	c = c.Clone()
-	c.Timeout, c.ReadTimeout, c.WriteTimeout = timeout, timeout, timeout
-	db, err := openPool(c)
+func probe(ctx context.Context, h *hosts, timeout time.Duration) (server serverInfo, err error) {
+	db, err := h.open(func(c *mysql.Config) *mysql.Config {
+		c.Timeout, c.ReadTimeout, c.WriteTimeout = timeout, timeout, timeout
+		return c
+	})
 	if err != nil {
 		return server, err
 	}
@@ -154,6 +155,9 @@ const (
 )
 
 func classifyMySQL(err error) fault {
+	if errors.Is(err, errNoPrimary) { // whatever the single hosts said
+		return faultUnavailable
+	}
 	if e, ok := errors.AsType[*mysql.MySQLError](err); ok {
 		switch e.Number {
 		case erDupEntry, erDupEntryWithName:

@@ -7,6 +7,13 @@ package store
 const (
 	flawPlainReread         = false
 	flawStatementAfterError = false
+	flawExpiredKeyIsNew     = false
 )
 
 func (w *worker) plainReread(*pending) {}
+
+func (w *worker) answerEarly([]*pending, []outcome) {}
+
+func lateLock(forUpdate string) string { return forUpdate }
+
+func (t *transaction) forgetKeys([]pair) error { return nil }

@@ -12,8 +12,9 @@ import (
 
 const beatInterval = time.Second
 
-// heartbeat asks the database for its identity once a second. It notices a
-// failover also when all traffic is answered before the ledger, and it lets
+// heartbeat asks the database for its identity once a second, and, where the
+// DSN lists several hosts, whether it still takes writes. It notices a failover
+// also when all traffic is answered before the ledger, and it lets
 // health checks be answered without a query each.
 type heartbeat struct {
 	s      *Store
@@ -47,6 +48,9 @@ func (h *heartbeat) stop() {
 func (h *heartbeat) once(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, h.s.o.ReadTimeout)
 	defer cancel()
+	if err := h.s.hosts.confirm(ctx, h.s.reads); err != nil {
+		return h.s.translate("ask the server whether it takes writes", err)
+	}
 	var id string
 	if err := h.s.reads.QueryRowContext(ctx, "SELECT "+h.s.d.identity).Scan(&id); err != nil {
 		return h.s.translate("ask the server for its identity", err)

@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/oncegate/oncegate/order"
 )
 
@@ -39,6 +41,9 @@ type pending struct {
 	unknownAt   order.ServerID // by this server
 	suspect     bool           // a unique index spoke: look at the order rows, too
 	provisioned bool           // an account was opened for it
+
+	queued time.Time
+	span   trace.Span // nil without tracing
 }
 
 const (
@@ -66,11 +71,15 @@ func newLedger(s *Store) *ledger {
 
 // Decide implements [order.Ledger].
 func (s *Store) Decide(ctx context.Context, c *order.Command) (order.Decision, error) {
+	if s.o.Tracer != nil {
+		return s.decideTraced(ctx, c)
+	}
 	return s.decide(ctx, &pending{cmd: c})
 }
 
 func (s *Store) decide(ctx context.Context, p *pending) (order.Decision, error) {
-	p.ids, p.done = order.NewIDs(s.o.Now(), len(p.cmd.Lines)), make(chan result, 1)
+	p.queued = s.o.Now()
+	p.ids, p.done = order.NewIDs(p.queued, len(p.cmd.Lines)), make(chan result, 1)
 	var ok bool
 	if p.deadline, ok = ctx.Deadline(); !ok {
 		return order.Decision{}, order.Undecided(order.OutcomeNotCommitted, fmt.Errorf("%w: the context has no deadline", order.ErrInternal))

@@ -15,6 +15,11 @@ type metrics struct {
 	failovers  prometheus.Counter
 	weak       *prometheus.GaugeVec
 	waiting    prometheus.Gauge
+	capacity   prometheus.Gauge
+	waited     prometheus.Histogram
+	steps      [steps]prometheus.Observer
+	backlog    prometheus.Gauge
+	behind     prometheus.Gauge
 }
 
 // How an unknown commit was resolved.
@@ -35,6 +40,11 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		r.MustRegister(h)
 		return h
 	}
+	gauge := func(name, help string) prometheus.Gauge {
+		g := prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: help})
+		r.MustRegister(g)
+		return g
+	}
 	m := &metrics{
 		batch:      histogram("oncegate_ledger_batch_commands", "Commands decided in one transaction.", prometheus.ExponentialBuckets(1, 2, 7)),
 		rows:       histogram("oncegate_ledger_batch_rows", "Order lines in one transaction.", prometheus.ExponentialBuckets(1, 2, 10)),
@@ -46,11 +56,19 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		weak: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "oncegate_server_check_weak", Help: "1 for a server setting that weakens durability.",
 		}, []string{"setting"}),
-		waiting:  prometheus.NewGauge(prometheus.GaugeOpts{Name: "oncegate_ledger_waiting", Help: "Commands waiting for a worker."}),
+		waiting:  gauge("oncegate_ledger_waiting", "Commands waiting for a worker."),
+		capacity: gauge("oncegate_ledger_queue_capacity", "Commands that may wait, all workers together."),
+		waited:   histogram("oncegate_ledger_queue_wait_seconds", "Time that the first command of a group waited for its worker.", prometheus.ExponentialBuckets(0.00005, 2, 18)),
+		steps:    newStepMetrics(r),
+		backlog:  gauge("oncegate_compaction_backlog_records", "Records past retention.responses that no complete compaction has seen; counted to 10000."),
+		behind:   gauge("oncegate_compaction_behind_seconds", "How far past retention.responses the oldest of them is."),
 		retries:  map[fault]prometheus.Counter{},
 		resolved: map[string]prometheus.Counter{},
 	}
-	r.MustRegister(m.weak, m.waiting)
+	r.MustRegister(m.weak)
+	for _, setting := range weakSettings() {
+		m.weak.WithLabelValues(setting)
+	}
 	retries := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "oncegate_ledger_faults_total", Help: "Attempts at a transaction that ended in a fault.",
 	}, []string{"fault"})

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/go-sql-driver/mysql"
+	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"github.com/oncegate/oncegate/order"
 )
@@ -19,6 +20,7 @@ import (
 type Store struct {
 	o        Options
 	d        *dialect
+	hosts    *hosts // nil for SQLite
 	version  string
 	reads    *sql.DB // sessions with autocommit: look-ups and accounts
 	writes   *sql.DB // sessions without: only transactions of the ledger
@@ -57,6 +59,8 @@ func (s *Store) start(ctx context.Context) error {
 		return err
 	}
 	s.metrics = newMetrics(s.o.Registerer)
+	s.metrics.capacity.Set(float64(s.o.Workers * s.o.Queue))
+	s.o.Registerer.MustRegister(collectors.NewDBStatsCollector(s.reads, "reads"), collectors.NewDBStatsCollector(s.writes, "ledger"))
 	if err := s.checkServer(ctx); err != nil {
 		return err
 	}
@@ -83,33 +87,28 @@ func (s *Store) connect(ctx context.Context) error {
 			return errors.Join(fmt.Errorf("open %s: %w", path, err), s.reads.Close())
 		}
 	} else {
-		base, err := mysql.ParseDSN(o.DSN)
-		if err != nil {
-			return fmt.Errorf("mysql DSN: %w", err)
+		var err error
+		if s.hosts, err = parseHosts(o.DSN); err != nil {
+			return err
 		}
-		server, err := s.await(ctx, base)
+		server, err := s.await(ctx)
 		if err != nil {
 			return err
 		}
 		s.d, s.version = mysqlDialect(server), server.version
-		if s.reads, err = openPool(o.session(base, server.mariadb, true)); err != nil {
+		sessions := func(autocommit bool) (*sql.DB, error) {
+			return s.hosts.open(func(c *mysql.Config) *mysql.Config { return o.session(c, server.mariadb, autocommit) })
+		}
+		if s.reads, err = sessions(true); err != nil {
 			return err
 		}
-		if s.writes, err = openPool(o.session(base, server.mariadb, false)); err != nil {
+		if s.writes, err = sessions(false); err != nil {
 			return errors.Join(err, s.reads.Close())
 		}
 	}
 	limitPool(s.reads, o.ReadConns, o.WaitTimeout)
 	limitPool(s.writes, o.Workers+4, o.WaitTimeout) // the workers, and look-ups behind a user's lock
 	return nil
-}
-
-func openPool(c *mysql.Config) (*sql.DB, error) {
-	connector, err := mysql.NewConnector(c)
-	if err != nil {
-		return nil, fmt.Errorf("mysql DSN: %w", err)
-	}
-	return sql.OpenDB(connector), nil
 }
 
 // unlimited opens a pool for statements that may run for as long as a table is
@@ -122,13 +121,11 @@ func (s *Store) unlimited() (*sql.DB, error) {
 		}
 		return db, nil
 	}
-	base, err := mysql.ParseDSN(s.o.DSN)
-	if err != nil {
-		return nil, fmt.Errorf("mysql DSN: %w", err)
-	}
-	c := s.o.session(base, s.d.name == "mariadb", true)
-	c.ReadTimeout, c.WriteTimeout = 0, 0
-	return openPool(c)
+	return s.hosts.open(func(c *mysql.Config) *mysql.Config {
+		c = s.o.session(c, s.d.name == "mariadb", true)
+		c.ReadTimeout, c.WriteTimeout = 0, 0
+		return c
+	})
 }
 
 // limitPool keeps idle connections well below the server's patience, so that
@@ -142,11 +139,11 @@ func limitPool(db *sql.DB, conns int, waitTimeout time.Duration) {
 
 // await asks for the server until it answers or the start timeout is over: a
 // gateway and its database often start together.
-func (s *Store) await(ctx context.Context, base *mysql.Config) (serverInfo, error) {
+func (s *Store) await(ctx context.Context) (serverInfo, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.o.StartTimeout)
 	defer cancel()
 	for warned := false; ; {
-		server, err := probe(ctx, base, s.o.ConnectTimeout)
+		server, err := probe(ctx, s.hosts, s.o.ConnectTimeout)
 		if err == nil {
 			return server, nil
 		}

@@ -7,13 +7,17 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/oncegate/oncegate/order"
 )
 
 // Options are what a [Store] is made of.
 type Options struct {
-	// DSN is a go-sql-driver/mysql DSN, or "sqlite:" and a path. Required.
+	// DSN is a go-sql-driver/mysql DSN, or "sqlite:" and a path. Required. The
+	// address may list several hosts, tcp(db1:3306,db2:3306), of whom the one
+	// whose read_only is off is used. That at most one is, is up to whoever
+	// promotes them.
 	DSN string
 	// Renderer makes the bytes that are stored and answered. Required.
 	Renderer order.Renderer
@@ -21,7 +25,7 @@ type Options struct {
 	// Workers decide groups of commands side by side; a user always goes to the
 	// same one. Default 2; SQLite, with its single writer, gets 1.
 	Workers int
-	// MaxBatch bounds the commands of one transaction. Default 64; 1 gives a
+	// MaxBatch bounds the commands of one transaction. Default 128; 1 gives a
 	// transaction per command.
 	MaxBatch int
 	// MaxRows bounds the order lines of one transaction. Default 512; a single
@@ -49,6 +53,10 @@ type Options struct {
 	// ReadConns bounds the connections for reads. Default 16.
 	ReadConns int
 
+	// Tracer makes spans of decisions and transactions, in which no key and no
+	// SQL appears. Default: none, and it costs nothing.
+	Tracer trace.Tracer
+
 	Now        func() time.Time      // default time.Now
 	Logger     *slog.Logger          // default: none
 	Registerer prometheus.Registerer // default: a registry of its own
@@ -62,7 +70,7 @@ func (o *Options) setDefaults() error {
 		return err
 	}
 	setDefault(&o.Workers, 2)
-	setDefault(&o.MaxBatch, 64)
+	setDefault(&o.MaxBatch, 128)
 	setDefault(&o.MaxRows, 512)
 	setDefault(&o.Queue, 1024)
 	if o.Workers < 1 || o.MaxBatch < 1 || o.MaxRows < 1 || o.Queue < 1 {

@@ -78,12 +78,13 @@ func (w *worker) planFresh(v *view, p *pending, out *writes) outcome {
 	receipt := order.Receipt{Digest: c.Digest, State: order.Failed, FirstSeen: v.now}
 	rejection, refused := v.refuse(c)
 	if refused {
+		why := new(rejection)
 		receipt.Response = w.s.o.Renderer.Rejected(c.Operation, rejection)
 		if c.Key == "" || (w.s.o.ForgetRejections && !p.deferred) {
-			return outcome{decision: order.Decision{Kind: order.Rejected, Receipt: receipt}}
+			return outcome{decision: order.Decision{Kind: order.Rejected, Receipt: receipt, Rejection: why}}
 		}
 		w.record(v, p, out, receipt, order.ID{})
-		return outcome{decision: order.Decision{Kind: order.Rejected, Receipt: receipt, Remembered: true}, writes: true}
+		return outcome{decision: order.Decision{Kind: order.Rejected, Receipt: receipt, Remembered: true, Rejection: why}, writes: true}
 	}
 	orders := ordersOf(p, v.now)
 	for i := range orders {

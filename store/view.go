@@ -34,7 +34,7 @@ func newView() *view {
 func (t *transaction) lockUsers(v *view, group []*pending) error {
 	t.q.reset("SELECT user_id, balance, " + t.d.now + ", " + t.d.identity + " FROM users WHERE user_id IN ")
 	list(t.q, usersOf(group))
-	t.q.add(" ORDER BY user_id" + t.d.forUpdate)
+	t.q.add(" ORDER BY user_id" + lateLock(t.d.forUpdate))
 	return t.rows(func(rows *sql.Rows) error {
 		var user, server string
 		var balance money

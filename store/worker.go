@@ -53,6 +53,7 @@ func (w *worker) gather(first *pending) []*pending {
 			rows += len(p.cmd.Lines)
 		}
 	}
+	w.s.metrics.waited.Observe(w.s.o.Now().Sub(first.queued).Seconds())
 	take(first)
 	for len(group) < w.s.o.MaxBatch {
 		select {
@@ -168,7 +169,9 @@ func (w *worker) try(group []*pending) *failure {
 	ctx, cancel := context.WithDeadline(w.stop, latest(group))
 	defer cancel()
 	started := w.s.o.Now()
-	outcomes, f := w.attempt(ctx, group)
+	traced, ended := w.s.traceGroup(ctx, group)
+	outcomes, f := w.attempt(traced, group)
+	ended(f)
 	w.s.metrics.took.Observe(w.s.o.Now().Sub(started).Seconds())
 	if f != nil {
 		w.s.metrics.retries[f.fault].Inc()

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/oncegate/oncegate/internal/crashpoint"
 	"github.com/oncegate/oncegate/order"
 )
 
@@ -24,6 +25,7 @@ func (t *transaction) insertOrders(w *writes) error {
 	if len(w.orders) == 0 {
 		return nil
 	}
+	crashpoint.Hit(crashpoint.BeforeInsertOrders)
 	q := t.q
 	q.reset("INSERT INTO orders (" + orderColumns + ", stock_taken) VALUES ")
 	at := t.d.instant(w.now.Time)
@@ -65,6 +67,7 @@ func (t *transaction) insertRecords(w *writes) error {
 	if len(w.records) == 0 {
 		return nil
 	}
+	crashpoint.Hit(crashpoint.BeforeInsertRecords)
 	q := t.q
 	q.reset("INSERT INTO idempotency_records (" + recordColumns + ") VALUES ")
 	at := t.d.instant(w.now.Time)
@@ -136,10 +139,12 @@ func (t *transaction) settleRecords(w *writes) error {
 }
 
 func (t *transaction) updateBalances(w *writes) error {
+	crashpoint.Hit(crashpoint.BeforeUpdateBalances)
 	return t.subtract("users", "user_id", "balance", slices.Sorted(maps.Keys(w.spent)), func(user string) { t.q.amount(w.spent[user]) })
 }
 
 func (t *transaction) updateStock(w *writes) error {
+	crashpoint.Hit(crashpoint.BeforeUpdateStock)
 	return t.subtract("stock", "sku", "available", slices.Sorted(maps.Keys(w.taken)), func(sku string) { t.q.bind(w.taken[sku]) })
 }
 

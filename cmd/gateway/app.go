@@ -9,16 +9,22 @@ import (
 	"sync"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/oncegate/oncegate/configs"
 	"github.com/oncegate/oncegate/gateway"
 )
 
 // App is one gateway with everything it needs.
 type App struct {
-	log    *slog.Logger
-	grace  time.Duration
-	public *gateway.Server
-	admin  *gateway.Admin
+	log      *slog.Logger
+	grace    time.Duration
+	settings *settings
+	public   *gateway.Server
+	admin    *gateway.Admin
+	tracer   trace.Tracer // nil: nothing is traced
+
+	insight insightParts
 
 	opened []part // in this order; closed in reverse
 	close  sync.Once
@@ -31,14 +37,24 @@ type part struct {
 	close func(context.Context) error
 }
 
-// New opens the parts and binds the listeners: from here on, connections are
+// New is [NewLive] for a configuration that only the admin API changes.
+func New(ctx context.Context, cfg configs.Config, log *slog.Logger) (*App, error) {
+	return NewLive(ctx, Live{Loaded: &configs.Loaded{Config: cfg}}, log)
+}
+
+// NewLive opens the parts and binds the listeners: from here on, connections are
 // accepted by the kernel and answered as soon as [App.Run] runs. An App that is
 // never run must be closed.
-func New(ctx context.Context, cfg configs.Config, log *slog.Logger) (*App, error) {
+func NewLive(ctx context.Context, live Live, log *slog.Logger) (*App, error) {
+	cfg := live.Loaded.Config
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	a := &App{log: log, grace: cfg.ShutdownGrace}
+	s, err := newSettings(live, log)
+	if err != nil {
+		return nil, err
+	}
+	a := &App{log: log, grace: cfg.ShutdownGrace, settings: s}
 	if err := a.open(ctx, &cfg); err != nil {
 		return nil, errors.Join(err, a.Close())
 	}
@@ -62,7 +78,7 @@ func (a *App) Run(ctx context.Context) error {
 	var err error
 	select {
 	case <-ctx.Done():
-		a.log.InfoContext(ctx, "stopping", "grace", a.grace)
+		a.log.InfoContext(ctx, "stopping", "grace_ms", a.grace.Milliseconds())
 	case err = <-ended:
 	}
 	err = errors.Join(err, a.Close())

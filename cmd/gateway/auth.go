@@ -8,9 +8,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/MicahParks/keyfunc/v3"
-	"golang.org/x/time/rate"
-
 	"github.com/oncegate/oncegate/configs"
 	"github.com/oncegate/oncegate/gateway"
 )
@@ -26,11 +23,11 @@ func (a *App) openAuth(ctx context.Context, cfg *configs.Config) (*gateway.Token
 		Now:       time.Now,
 	}
 	if cfg.Auth.JWKSURL != "" {
-		keys, err := a.followKeys(ctx, cfg.Auth.JWKSURL)
+		keys, err := a.followKeys(ctx, cfg.Auth.JWKSURL, keysPause)
 		if err != nil {
 			return nil, fmt.Errorf("auth.jwks_url: %w", err)
 		}
-		o.Keys = keys.Keyfunc
+		o.Keys = keys.find
 		o.Algorithms = []string{"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"}
 		return gateway.NewTokenVerifier(o)
 	}
@@ -47,32 +44,6 @@ func (a *App) openAuth(ctx context.Context, cfg *configs.Config) (*gateway.Token
 		return nil, err
 	}
 	return gateway.NewTokenVerifier(o)
-}
-
-// How an issuer's keys are followed.
-const (
-	keysRefresh = 15 * time.Minute // how long a withdrawn key is still believed
-	keysTimeout = 3 * time.Second  // for one look
-	keysPause   = 10 * time.Second // between looks for keys that are not known
-)
-
-// followKeys reads the issuer's keys until the App closes. An issuer that is
-// away at the start is asked again when the first token comes.
-func (a *App) followKeys(ctx context.Context, address string) (keyfunc.Keyfunc, error) {
-	following, stop := context.WithCancel(context.WithoutCancel(ctx))
-	a.keep("issuer's keys", func(context.Context) error { stop(); return nil })
-	return keyfunc.NewDefaultOverrideCtx(following, []string{address}, keyfunc.Override{
-		HTTPTimeout:       keysTimeout,
-		RefreshInterval:   keysRefresh,
-		RefreshUnknownKID: rate.NewLimiter(rate.Every(keysPause), 1),
-		// Tokens with made-up key ids must not queue up for the next look.
-		RateLimitWaitMax: time.Nanosecond,
-		RefreshErrorHandlerFunc: func(string) func(context.Context, error) {
-			return func(ctx context.Context, err error) {
-				a.log.WarnContext(ctx, "the issuer's keys cannot be read; those known stay in force", "error", err)
-			}
-		},
-	})
 }
 
 // receiptKey is the key of the receipts' MAC. One that nobody configured lives

@@ -39,28 +39,41 @@ func (a *App) openBackground(cfg *configs.Config, s *store.Store) {
 			s.RunDeferred(ctx, store.DeferredOptions{Lease: cfg.Batches.AsyncLease})
 		})
 	}
-	if every := cfg.Retention.CompactEvery; every > 0 {
-		age := cfg.Retention.Responses
-		a.background("compaction", func(ctx context.Context) { a.compactEvery(ctx, s, every, age) })
-	}
+	a.background("watch of compaction", func(ctx context.Context) {
+		s.WatchBacklog(ctx, func() time.Duration { return a.settings.now().Retention.Responses })
+	})
+	a.background("compaction", func(ctx context.Context) { a.compactNowAndThen(ctx, s) })
 }
 
-func (a *App) compactEvery(ctx context.Context, s *store.Store, every, age time.Duration) {
-	ticker := time.NewTicker(every)
-	defer ticker.Stop()
+// compactNowAndThen compacts as often as the settings in force say, which may
+// become never, and again something.
+func (a *App) compactNowAndThen(ctx context.Context, s *store.Store) {
+	last := time.Now()
 	for {
+		in := a.settings.current.Load()
+		every, age := in.loaded.Config.Retention.CompactEvery, in.loaded.Config.Retention.Responses
+		var due <-chan time.Time
+		if every > 0 {
+			due = time.After(time.Until(last.Add(every)))
+		}
 		select {
 		case <-ctx.Done():
 			return
-		case <-ticker.C:
-			done, err := s.Compact(ctx, store.CompactOptions{OlderThan: age})
-			switch {
-			case ctx.Err() != nil:
-			case err != nil:
-				a.log.WarnContext(ctx, "compaction stopped; it goes on at its next turn", "error", err)
-			case done != store.Compacted{}:
-				a.log.InfoContext(ctx, "old answers were compacted", "emptied", done.Emptied, "removed", done.Removed)
-			}
+		case <-in.over:
+		case <-due:
+			a.compact(ctx, s, age)
+			last = time.Now()
 		}
+	}
+}
+
+func (a *App) compact(ctx context.Context, s *store.Store, age time.Duration) {
+	done, err := s.Compact(ctx, store.CompactOptions{OlderThan: age})
+	switch {
+	case ctx.Err() != nil:
+	case err != nil:
+		a.log.WarnContext(ctx, "compaction stopped; it goes on at its next turn", "error", err)
+	case done != store.Compacted{}:
+		a.log.InfoContext(ctx, "old answers were compacted", "emptied", done.Emptied, "removed", done.Removed)
 	}
 }

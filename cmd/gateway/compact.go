@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -24,8 +25,17 @@ the work. A later retry is answered from the order, never with a second one.`,
 			if err != nil {
 				return err
 			}
-			o.OlderThan = loaded.Config.Retention.Responses
 			return withStore(c, env, func(ctx context.Context, s *store.Store) error {
+				// The gateways promise what was changed while they run.
+				changed, err := s.Overrides(ctx)
+				if err != nil {
+					return err
+				}
+				in, _, err := loaded.Override(changed.Values)
+				if err != nil {
+					return fmt.Errorf("with what was changed over the admin API: %w", err)
+				}
+				o.OlderThan = in.Config.Retention.Responses
 				done, err := s.Compact(ctx, o)
 				if err != nil {
 					return err

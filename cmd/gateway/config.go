@@ -9,10 +9,10 @@ import (
 )
 
 func configCommand(env environment) *cobra.Command {
-	var origin, markdown bool
+	var origin, markdown, running bool
 	printer := withConfig(&cobra.Command{
 		Use:   "print",
-		Short: "Print the settings in force, secrets masked",
+		Short: "Print the settings and where they came from, secrets masked",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if markdown {
@@ -22,11 +22,15 @@ func configCommand(env environment) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if running {
+				return printRunning(c.Context(), env.stdout, &loaded.Config, origin)
+			}
 			return loaded.Print(env.stdout, origin)
 		},
 	}, false)
 	printer.Flags().BoolVar(&origin, "origin", false, "say where each value came from")
 	printer.Flags().BoolVar(&markdown, "markdown", false, "print the table of all settings and their defaults instead")
+	printer.Flags().BoolVar(&running, "running", false, "ask the running gateway's admin listener what is in force there")
 	checker := &cobra.Command{
 		Use:   "check FILE",
 		Short: "Say whether a gateway would start with FILE and this environment",

@@ -21,7 +21,14 @@ func (a *App) openFilter(ctx context.Context, cfg *configs.Config, macKey []byte
 	}
 	o := filterOptions(cfg)
 	o.Client, o.MACKey, o.Logger, o.Registerer, o.Now = client, macKey, a.log, registry, time.Now
-	return cache.New(o)
+	o.Tuning = a.settings.cacheTuning
+	o.BreakerMoved, o.Tracer = a.insight.BreakerMoved, a.tracer
+	f, err := cache.New(o)
+	if err != nil {
+		return nil, err
+	}
+	a.background("watch of Redis", f.Watch)
+	return f, nil
 }
 
 func (a *App) openRedis(ctx context.Context, cfg *configs.Config) (redis.UniversalClient, error) {
@@ -64,12 +71,6 @@ func redisOptions(c *configs.Config) cache.ClientOptions {
 }
 
 func filterOptions(c *configs.Config) cache.Options {
-	tuning := cache.Tuning{
-		OpTimeout:     c.Redis.OpTimeout,
-		InProgressTTL: c.TTL.InProgress,
-		ReceiptTTL:    c.TTL.Receipt,
-		LocalTTL:      c.Cache.LocalTTL,
-	}
 	return cache.Options{
 		Pipelining:         c.Redis.Pipelining,
 		Prefix:             c.Cache.Prefix,
@@ -77,8 +78,16 @@ func filterOptions(c *configs.Config) cache.Options {
 		DisableProcessTier: !c.Cache.ProcessTier,
 		LocalEntries:       c.Cache.LocalEntries,
 		LocalBytes:         int(c.Cache.LocalBytes),
-		BreakerFailures:    c.Breaker.Failures,
-		BreakerOpenFor:     c.Breaker.OpenFor,
-		Tuning:             func() cache.Tuning { return tuning },
+	}
+}
+
+func cacheTuning(c *configs.Config) cache.Tuning {
+	return cache.Tuning{
+		OpTimeout:       c.Redis.OpTimeout,
+		InProgressTTL:   c.TTL.InProgress,
+		ReceiptTTL:      c.TTL.Receipt,
+		LocalTTL:        c.Cache.LocalTTL,
+		BreakerFailures: c.Breaker.Failures,
+		BreakerOpenFor:  c.Breaker.OpenFor,
 	}
 }

@@ -41,6 +41,12 @@ func start(t *testing.T, c configs.Config) *running {
 	t.Helper()
 	app, err := New(t.Context(), c, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
+	return serving(t, app)
+}
+
+// serving runs an App as start does.
+func serving(t *testing.T, app *App) *running {
+	t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	r := &running{App: app, t: t, stop: cancel, done: make(chan error, 1)}
 	go func() {

@@ -10,7 +10,11 @@ import (
 
 // newLogger makes the logger that the configuration asks for.
 func newLogger(w io.Writer, c configs.Log) (*slog.Logger, error) {
-	var level slog.Level
+	return newLeveledLogger(w, c, new(slog.LevelVar))
+}
+
+// newLeveledLogger is newLogger for a level that may change later.
+func newLeveledLogger(w io.Writer, c configs.Log, level *slog.LevelVar) (*slog.Logger, error) {
 	if err := level.UnmarshalText([]byte(c.Level)); err != nil {
 		return nil, err
 	}

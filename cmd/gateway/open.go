@@ -26,11 +26,20 @@ func (a *App) open(ctx context.Context, cfg *configs.Config) error {
 	if err != nil {
 		return err
 	}
+	if err := registerBuild(registry); err != nil {
+		return err
+	}
+	if a.tracer, err = a.openTracing(ctx, cfg); err != nil {
+		return err
+	}
 	auth, err := a.openAuth(ctx, cfg)
 	if err != nil {
 		return err
 	}
 	macKey := receiptKey(cfg)
+	if err := a.newInsight(func() time.Duration { return a.settings.now().TTL.Receipt }); err != nil {
+		return err
+	}
 	filter, err := a.openFilter(ctx, cfg, macKey, registry)
 	if err != nil {
 		return err
@@ -38,6 +47,12 @@ func (a *App) open(ctx context.Context, cfg *configs.Config) error {
 	renderer := gateway.NewRenderer(cfg.HTTP.ProblemBase)
 	ledger, err := a.openStore(ctx, cfg, renderer, registry)
 	if err != nil {
+		return err
+	}
+	if err := a.settings.register(registry); err != nil {
+		return err
+	}
+	if err := a.followSettings(ctx, ledger); err != nil {
 		return err
 	}
 	a.openBackground(cfg, ledger)
@@ -48,19 +63,26 @@ func (a *App) open(ctx context.Context, cfg *configs.Config) error {
 	if err != nil {
 		return err
 	}
-	tuning := decisionTuning(cfg)
+	certs, err := openCertificates(cfg, a.log)
+	if err != nil {
+		return err
+	}
 	intake := order.NewIntake(order.Options{
-		Filter: filter, Ledger: ledger, Deferrals: ledger, Observer: metrics, Now: time.Now,
-		Tuning: func() order.Tuning { return tuning },
+		Filter: filter, Ledger: ledger, Deferrals: ledger, Observer: witness{observers{metrics, a.insight}, filter}, Now: time.Now,
+		Tuning: a.settings.orderTuning,
 	})
+	health := a.health(ledger, filter)
+	a.openInsight(filter, health)
 	if err := a.openAdmin(ctx, cfg, gateway.AdminOptions{
-		Accounts: ledger, Shipper: ledger, Peeker: filter, Finder: ledger, Gatherer: registry, Renderer: renderer, Auth: auth,
+		Insight:  a.insight,
+		Accounts: ledger, Shipper: ledger, Peeker: filter, Finder: ledger, Gatherer: registry, Renderer: renderer, Auth: auth, Certificates: certs,
 	}); err != nil {
 		return err
 	}
 	return a.openPublic(ctx, cfg, gateway.Options{
+		Demo:      demoPage(cfg),
 		Submitter: intake, Book: ledger, Lifecycle: ledger, Webhooks: webhooks, Auth: auth, Renderer: renderer, Metrics: metrics,
-		Health: a.health(ledger, filter), LogHashKey: logHashKey(macKey),
+		Health: health, Conflicts: a.insight.Conflicted, LogHashKey: logHashKey(macKey), Certificates: certs,
 	})
 }
 
@@ -68,7 +90,7 @@ func (a *App) open(ctx context.Context, cfg *configs.Config) error {
 // on the way; a server's schema is the operator's to change.
 func (a *App) openStore(ctx context.Context, cfg *configs.Config, renderer order.Renderer, registry prometheus.Registerer) (*store.Store, error) {
 	o := storeOptions(cfg)
-	o.Renderer, o.Registerer, o.Logger = renderer, registry, a.log
+	o.Renderer, o.Registerer, o.Logger, o.Tracer = renderer, registry, a.log, a.tracer
 	if balance, ok := cfg.Provision(); ok {
 		amount, err := order.ParseAmount(balance)
 		if err != nil {
@@ -100,6 +122,7 @@ func (a *App) openAdmin(ctx context.Context, cfg *configs.Config, o gateway.Admi
 	o.AllowLoopback = cfg.Admin.AllowLoopback
 	o.OpenMetrics = cfg.Admin.OpenMetrics
 	o.AllowedHosts = cfg.Admin.AllowedHosts
+	o.Settings = a.settings
 	o.Logger, o.Now = a.log, time.Now
 	if a.admin, err = gateway.NewAdmin(o); err != nil {
 		return err
@@ -120,9 +143,8 @@ func (a *App) openPublic(ctx context.Context, cfg *configs.Config, o gateway.Opt
 		Write:      cfg.HTTP.WriteTimeout,
 		Idle:       cfg.HTTP.IdleTimeout,
 	}
-	tuning := httpTuning(cfg)
-	o.Tuning = func() gateway.Tuning { return tuning }
-	o.Spec, o.Logger, o.Now = api.Spec(), a.log, time.Now
+	o.Tuning = a.settings.httpTuning
+	o.Spec, o.Logger, o.Now, o.Tracer = api.Spec(), a.log, time.Now, a.tracer
 	if a.public, err = gateway.New(o); err != nil {
 		return err
 	}

@@ -32,7 +32,7 @@ func healthcheckCommand(env environment) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return probe(c.Context(), env.stdout, reachable(loaded.Config.HTTP.Listen), "/readyz", "")
+			return probe(c.Context(), env.stdout, &loaded.Config, loaded.Config.HTTP.Listen, "/readyz", "")
 		},
 	}, false)
 }
@@ -55,7 +55,7 @@ auth.hs256_secret, to sign a token with the scope admin.`,
 				return err
 			}
 			path := "/admin/v1/keys/" + url.PathEscape(args[0]) + "/" + url.PathEscape(args[1])
-			return probe(c.Context(), env.stdout, reachable(loaded.Config.Admin.Listen), path, token)
+			return probe(c.Context(), env.stdout, &loaded.Config, loaded.Config.Admin.Listen, path, token)
 		},
 	}, false)
 	return group("key", "Look at one idempotency key", inspect)
@@ -83,19 +83,23 @@ func reachable(listen string) string {
 	return net.JoinHostPort(host, port)
 }
 
-// probe prints what a path answers, and fails unless that is a success.
-func probe(ctx context.Context, w io.Writer, address, path, token string) error {
+// probe prints what a path of a listener answers, and fails unless that is a
+// success.
+func probe(ctx context.Context, w io.Writer, cfg *configs.Config, listen, path, token string) error {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+path, http.NoBody)
+	address := reachable(listen)
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, scheme(cfg)+"://"+address+path, http.NoBody)
 	if err != nil {
 		return err
 	}
 	if token != "" {
 		r.Header.Set("Authorization", "Bearer "+token)
 	}
-	// Not by a proxy that the environment names: the gateway is this machine's.
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	client, err := localClient(cfg)
+	if err != nil {
+		return err
+	}
 	resp, err := client.Do(r)
 	if err != nil {
 		return err

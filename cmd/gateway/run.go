@@ -59,7 +59,7 @@ func run(ctx context.Context, env environment) int {
 	}
 	root.AddCommand(
 		serveCommand(env), migrateCommand(env), tokenCommand(env), configCommand(env),
-		consumeCommand(env), auditCommand(env), compactCommand(env), keyCommand(env), healthcheckCommand(env), versionCommand(env),
+		consumeCommand(env), auditCommand(env), compactCommand(env), keyCommand(env), ttlCommand(env), healthcheckCommand(env), versionCommand(env),
 	)
 	onStart(root, func() { started = true })
 	root.SetArgs(env.args)
@@ -130,12 +130,17 @@ func withConfig(c *cobra.Command, show bool) *cobra.Command {
 
 // loadConfig loads what the flags of [withConfig] and the environment say.
 func loadConfig(c *cobra.Command, env environment) (*configs.Loaded, error) {
-	file, err := c.Flags().GetString(configFlag)
+	sources, err := configSources(c, env)
 	if err != nil {
 		return nil, err
 	}
+	return configs.Load(sources)
+}
+
+func configSources(c *cobra.Command, env environment) (configs.Sources, error) {
+	file, err := c.Flags().GetString(configFlag)
 	if file == "" {
 		file = env.lookup(configs.FileVariable)
 	}
-	return configs.Load(configs.Sources{File: file, Environ: env.vars, Flags: c.Flags()})
+	return configs.Sources{File: file, Environ: env.vars, Flags: c.Flags()}, err
 }

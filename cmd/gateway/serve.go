@@ -4,6 +4,10 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -17,7 +21,8 @@ func serveCommand(env environment) *cobra.Command {
 	c := withConfig(&cobra.Command{
 		Use:   "serve",
 		Short: "Take orders until a signal ends it",
-		Long: `Take orders until SIGINT or SIGTERM ends it.
+		Long: `Take orders until SIGINT or SIGTERM ends it. SIGHUP, and a change of the
+configuration's file, have it read again.
 
 Without settings it needs nothing else: SQLite in ./data, Redis in the process.
 With mysql.dsn it needs the schema of "oncegate migrate up".`,
@@ -29,12 +34,22 @@ With mysql.dsn it needs the schema of "oncegate migrate up".`,
 }
 
 func serve(c *cobra.Command, env environment, migrate bool) error {
-	loaded, err := loadConfig(c, env)
+	// From here on it asks for the configuration to be read again; before, and
+	// without a handler, it would end the process.
+	hangup := make(chan os.Signal, 1)
+	signal.Notify(hangup, syscall.SIGHUP)
+	defer signal.Stop(hangup)
+	sources, err := configSources(c, env)
+	if err != nil {
+		return err
+	}
+	loaded, err := configs.Load(sources)
 	if err != nil {
 		return err
 	}
 	cfg := loaded.Config
-	log, err := newLogger(env.stderr, cfg.Log)
+	level := new(slog.LevelVar)
+	log, err := newLeveledLogger(env.stderr, cfg.Log, level)
 	if err != nil {
 		return err
 	}
@@ -46,7 +61,8 @@ func serve(c *cobra.Command, env environment, migrate bool) error {
 			return err
 		}
 	}
-	app, err := New(ctx, cfg, log)
+	easeCollector(env)
+	app, err := NewLive(ctx, Live{Loaded: loaded, Sources: &sources, Hangup: hangup, Level: level}, log)
 	if err != nil {
 		return err
 	}
@@ -55,7 +71,7 @@ func serve(c *cobra.Command, env environment, migrate bool) error {
 			log.WarnContext(ctx, "no token for a first order", "error", err)
 		}
 	}
-	return app.Run(ctx)
+	return app.supervised(ctx, supervisorOf(env), &cfg)
 }
 
 // welcome prints a command that makes a first order.
@@ -69,10 +85,11 @@ func welcome(_ context.Context, w io.Writer, cfg *configs.Config, app *App) erro
 		return err
 	}
 	_, err = fmt.Fprintf(w, `
-oncegate takes orders at http://%[1]s (admin at http://%[2]s). Paste this, twice:
+oncegate takes orders at %[4]s://%[1]s (admin at %[4]s://%[2]s). Order in a browser
+at %[4]s://%[1]s/demo, or paste this, twice:
 
-curl -i http://%[1]s/api/orders -H 'Content-Type: application/json' -H 'Idempotency-Key: first-order' -d '{"sku":"potsticker","quantity":2,"amount":"39.80"}' -H 'Authorization: Bearer %[3]s'
+curl -i %[4]s://%[1]s/api/orders -H 'Content-Type: application/json' -H 'Idempotency-Key: first-order' -d '{"sku":"potsticker","quantity":2,"amount":"39.80"}' -H 'Authorization: Bearer %[3]s'
 
-`, app.Addr(), app.AdminAddr(), token)
+`, app.Addr(), app.AdminAddr(), token, scheme(cfg))
 	return err
 }

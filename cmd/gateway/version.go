@@ -20,20 +20,32 @@ func versionCommand(env environment) *cobra.Command {
 	}
 }
 
-// version is what the build recorded: the module's version, the commit, and Go's.
-func version() string {
+// build is what the build recorded of itself.
+type build struct {
+	version   string // of the module
+	revision  string // the commit, with "(modified)" where it is not the whole truth; empty where git was not there
+	goVersion string
+}
+
+func readBuild() build {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
-		return "unknown"
+		return build{version: "unknown"}
 	}
-	parts := []string{info.Main.Version}
+	b := build{version: info.Main.Version, goVersion: info.GoVersion}
 	for _, s := range info.Settings {
 		switch {
 		case s.Key == "vcs.revision":
-			parts = append(parts, s.Value)
+			b.revision = s.Value
 		case s.Key == "vcs.modified" && s.Value == "true":
-			parts = append(parts, "(modified)")
+			b.revision += " (modified)"
 		}
 	}
-	return strings.Join(append(parts, info.GoVersion), " ")
+	return b
+}
+
+// version is one line: the module's version, the commit, and Go's.
+func version() string {
+	b := readBuild()
+	return strings.Join(strings.Fields(b.version+" "+b.revision+" "+b.goVersion), " ")
 }

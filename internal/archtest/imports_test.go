@@ -42,31 +42,43 @@ func rules() []struct {
 	}{
 		{"order/ordertest", rule{ours: []string{"order"}, foreign: true}},
 		{"order", rule{}},
-		{"gateway", rule{ours: []string{"order"}, foreign: true, forbidden: []string{redis, mysql, sqlite}}},
-		{"cache", rule{ours: []string{"order"}, foreign: true, forbidden: []string{gin, mysql, sqlite}}},
-		{"store", rule{ours: []string{"order"}, foreign: true, forbidden: []string{gin, redis}}},
+		// Its values are what the admin API shows; it knows nothing of HTTP.
+		{"gateway", rule{ours: []string{"order", "insight", "internal/crashpoint"}, foreign: true, forbidden: []string{redis, mysql, sqlite}}},
+		{"insight", rule{ours: []string{"order"}}},
+		{"cache", rule{ours: []string{"order", "internal/crashpoint"}, foreign: true, forbidden: []string{gin, mysql, sqlite}}},
+		{"store", rule{ours: []string{"order", "internal/crashpoint"}, foreign: true, forbidden: []string{gin, redis}}},
 		// Its tests crash between a real ledger's commit and the acknowledgement.
 		{"consumer", rule{ours: []string{"order"}, inTests: []string{"store"}, foreign: true, forbidden: []string{gin, mysql, sqlite}}},
 		// The MySQL driver is what parses a DSN.
 		{"configs", rule{foreign: true, forbidden: []string{gin, redis, sqlite}}},
-		{"client", rule{foreign: true, forbidden: []string{gin, redis, mysql, sqlite}}},
+		// Whoever imports the client gets it alone.
+		{"client/retryable", rule{ours: []string{"client"}, foreign: true, forbidden: []string{gin, redis, mysql, sqlite}}},
+		{"client", rule{}},
 		{"loadtest", rule{foreign: true}},
 		{"api", rule{}},
-		{"cmd/gateway", rule{ours: []string{"order", "gateway", "cache", "store", "consumer", "configs", "api"}, foreign: true}},
+		{"examples/storefront", rule{}},
+		{"cmd/gateway", rule{ours: []string{"order", "gateway", "cache", "store", "consumer", "configs", "api", "examples/storefront", "insight", "internal/crashpoint"}, inTests: []string{"deploy"}, foreign: true}},
 		// The bench starts private servers.
 		{"cmd/loadtest", rule{ours: []string{"loadtest", "internal/testserver", "internal/loopback"}, foreign: true}},
+		// The rules and the dashboard, read for the tests that hold them against a scrape.
+		{"deploy", rule{foreign: true}},
 		{"internal/loopback", rule{}},
 		{"internal/testserver", rule{ours: []string{"internal/loopback"}, foreign: true}},
+		{"internal/browser", rule{ours: []string{"internal/testserver", "internal/loopback"}, foreign: true}},
 		{"internal/faultproxy", rule{ours: []string{"internal/loopback"}, foreign: true}},
+		{"internal/crashpoint", rule{}},
+		// It drives the binaries as anybody could; the harness judges what they did.
+		{"internal/chaos", rule{inTests: []string{"loadtest", "internal/crashpoint"}, foreign: true}},
 		{"internal/archtest", rule{}},
 		// The gateway's own loader judges the environment in the compose file.
 		{"internal/composetest", rule{ours: []string{"configs"}, foreign: true}},
+		{"internal/deploytest", rule{ours: []string{"configs"}, foreign: true}},
 	}
 }
 
 // forTests are the folders that any test may use.
 func forTests() []string {
-	return []string{"order", "order/ordertest", "internal/testserver", "internal/faultproxy", "internal/loopback"}
+	return []string{"order", "order/ordertest", "internal/testserver", "internal/faultproxy", "internal/loopback", "internal/browser"}
 }
 
 // listed is what go list tells of a package.

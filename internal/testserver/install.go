@@ -12,41 +12,63 @@ import (
 	"strings"
 )
 
-// install installs the engine where that can be done without asking anybody:
-// on Debian, as root.
+// install installs the engine where that can be done without asking anybody.
 func install(ctx context.Context, e engine) (installation, error) {
+	var found installation
+	err := installOnce(ctx, func() (ok bool) {
+		found, ok = findInstalled(ctx, e)
+		return ok
+	}, func() error {
+		if e.chroot != "" {
+			return bootstrap(ctx, e)
+		}
+		return aptInstall(ctx, e.packages...)
+	})
+	if err != nil {
+		return installation{}, fmt.Errorf("%s %s or newer: %w", e.name, e.oldest, err)
+	}
+	return found, nil
+}
+
+// InstallPackages installs Debian packages that a test needs beside servers,
+// where that can be done without asking anybody: on Debian, as root. It does
+// nothing when there finds what it is for, and fails when there still does not
+// afterwards. Several processes may call it at once.
+func InstallPackages(ctx context.Context, there func() bool, packages ...string) error {
+	return installOnce(ctx, there, func() error { return aptInstall(ctx, packages...) })
+}
+
+// installOnce adds what is not there yet, one process at a time.
+func installOnce(ctx context.Context, there func() bool, add func() error) error {
+	if there() {
+		return nil
+	}
 	if os.Geteuid() != 0 {
-		return installation{}, errors.New("not root, so nothing is installed")
+		return errors.New("not root, so nothing is installed")
 	}
 	if _, err := os.Stat("/etc/debian_version"); err != nil {
-		return installation{}, errors.New("not Debian, so nothing is installed")
+		return errors.New("not Debian, so nothing is installed")
 	}
 	cache, err := cacheDir()
 	if err != nil {
-		return installation{}, err
+		return err
 	}
 	unlock, err := lockFile(ctx, filepath.Join(cache, "install.lock"))
 	if err != nil {
-		return installation{}, err
+		return err
 	}
 	defer unlock()
 	// Whoever held the lock may have installed it.
-	if found, ok := findInstalled(ctx, e); ok {
-		return found, nil
+	if there() {
+		return nil
 	}
-	if e.chroot != "" {
-		err = bootstrap(ctx, e)
-	} else {
-		err = aptInstall(ctx, e.packages...)
+	if err := add(); err != nil {
+		return fmt.Errorf("install: %w", err)
 	}
-	if err != nil {
-		return installation{}, fmt.Errorf("install: %w", err)
+	if !there() {
+		return errors.New("installed, but it is still not there")
 	}
-	found, ok := findInstalled(ctx, e)
-	if !ok {
-		return installation{}, fmt.Errorf("installed, but there is still no %s %s or newer", e.name, e.oldest)
-	}
-	return found, nil
+	return nil
 }
 
 // aptInstall installs Debian packages. It never removes one (a MySQL that is

@@ -5,8 +5,10 @@ package testserver
 import "strings"
 
 // rootAtLoopback runs at every start: with name resolution off, a connection
-// from 127.0.0.1 does not match root@localhost.
-const rootAtLoopback = "CREATE USER IF NOT EXISTS 'root'@'127.0.0.1';\n" +
+// from 127.0.0.1 does not match root@localhost. It stays out of the binary log:
+// a server that replicates another would have a transaction of its own.
+const rootAtLoopback = "SET SESSION sql_log_bin = 0;\n" +
+	"CREATE USER IF NOT EXISTS 'root'@'127.0.0.1';\n" +
 	"GRANT ALL PRIVILEGES ON *.* TO 'root'@'127.0.0.1' WITH GRANT OPTION;\n"
 
 // settings are those of a server that may not lose or reorder anything, on a

@@ -42,14 +42,28 @@ func Redis(tb testing.TB) *RedisServer {
 // StartMySQL starts a MySQL for one test, which may freeze, kill and restart it.
 func StartMySQL(tb testing.TB) *SQLServer {
 	tb.Helper()
-	return startSQL(tb, mysqlEngine())
+	return startSQL(tb, mysqlEngine(), nil)
 }
 
 // StartMariaDB starts a MariaDB for one test, which may freeze, kill and
 // restart it.
 func StartMariaDB(tb testing.TB) *SQLServer {
 	tb.Helper()
-	return startSQL(tb, mariaDBEngine())
+	return startSQL(tb, mariaDBEngine(), nil)
+}
+
+// StartMySQLNode starts a MySQL that is to replicate with others. The arguments
+// are added to its command line: "--server-id=2".
+func StartMySQLNode(tb testing.TB, args ...string) *SQLServer {
+	tb.Helper()
+	return startSQL(tb, mysqlEngine(), args)
+}
+
+// StartMariaDBNode starts a MariaDB that is to replicate with others, as
+// [StartMySQLNode] does.
+func StartMariaDBNode(tb testing.TB, args ...string) *SQLServer {
+	tb.Helper()
+	return startSQL(tb, mariaDBEngine(), args)
 }
 
 // StartRedis starts a Redis for one test, which may freeze, kill and restart
@@ -79,9 +93,9 @@ func StartRedisNode(tb testing.TB, args ...string) *RedisServer {
 	return StartRedis(tb, append([]string{"--cluster-enabled", "yes", "--cluster-port", strconv.Itoa(bus.Number())}, args...)...)
 }
 
-func startSQL(tb testing.TB, e engine) *SQLServer {
+func startSQL(tb testing.TB, e engine, args []string) *SQLServer {
 	tb.Helper()
-	s, err := servers.startSQL(tb.Context(), e, nil)
+	s, err := servers.startSQL(tb.Context(), e, args)
 	demand(tb, err)
 	s.belongTo(tb)
 	return s

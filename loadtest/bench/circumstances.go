@@ -7,6 +7,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"maps"
 	"strconv"
 )
 
@@ -38,9 +39,7 @@ func redisAway() settings { return settings{"redis.addrs": "127.0.0.1:1"} }
 func merged(all ...settings) settings {
 	m := settings{}
 	for _, set := range all {
-		for name, value := range set {
-			m[name] = value
-		}
+		maps.Copy(m, set)
 	}
 	return m
 }

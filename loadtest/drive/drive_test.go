@@ -64,6 +64,9 @@ func TestCallbacksAreSigned(t *testing.T) {
 	t.Parallel()
 	s, err := NewSigner("whsec_" + base64.StdEncoding.EncodeToString([]byte("secret")))
 	require.NoError(t, err)
+	bare, err := NewSigner(base64.StdEncoding.EncodeToString([]byte("secret")))
+	require.NoError(t, err)
+	require.Equal(t, s, bare, "the same secret, as some providers show it")
 	it := &scenario.Intent{Key: "k", Lines: []scenario.Line{{Hundredths: 1205}}}
 	r := s.request(it, "id", time.Unix(1700000000, 0))
 	mac := hmac.New(sha256.New, []byte("secret"))

@@ -18,18 +18,12 @@ import (
 // Signer signs payment callbacks as Standard Webhooks asks.
 type Signer struct{ secret []byte }
 
-// NewSigner takes a secret: "whsec_" and base64, or the bytes themselves.
+// NewSigner takes a secret as Standard Webhooks writes it: base64, with "whsec_"
+// before it or without.
 func NewSigner(secret string) (*Signer, error) {
-	encoded, ok := strings.CutPrefix(secret, "whsec_")
-	if !ok {
-		if secret == "" {
-			return nil, errors.New("the webhook secret is empty")
-		}
-		return &Signer{[]byte(secret)}, nil
-	}
-	b, err := base64.StdEncoding.DecodeString(encoded)
+	b, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, "whsec_"))
 	if err != nil || len(b) == 0 {
-		return nil, errors.New("the webhook secret after whsec_ must be base64")
+		return nil, errors.New("the webhook secret must be base64, with or without whsec_ before it")
 	}
 	return &Signer{b}, nil
 }

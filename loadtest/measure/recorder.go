@@ -9,13 +9,18 @@ import (
 )
 
 const (
-	longest = int64(time.Hour / time.Microsecond) // histograms count microseconds
-	digits  = 3
+	shortest = 1
+	longest  = int64(time.Hour / time.Microsecond) // histograms count microseconds
+	digits   = 3
 )
 
 // NewHistogram returns an empty histogram of the one shape that is used, so that
 // any two can be merged.
-func NewHistogram() *hdr.Histogram { return hdr.New(1, longest, digits) }
+func NewHistogram() *hdr.Histogram { return hdr.New(shortest, longest, digits) }
+
+// Shape is what a histogram of [NewHistogram] can hold, in microseconds, and with
+// how many significant digits.
+func Shape() (lowest, highest, figures int64) { return shortest, longest, digits }
 
 // Record puts a duration into a histogram, to its nearest representable value.
 func Record(h *hdr.Histogram, d time.Duration) {

@@ -1,8 +1,13 @@
 package result
 
 import (
+	"compress/zlib"
+	"encoding/base64"
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"io"
+	"strings"
 	"time"
 
 	hdr "github.com/HdrHistogram/hdrhistogram-go"
@@ -81,21 +86,55 @@ func (h Histogram) MarshalJSON() ([]byte, error) {
 	return json.Marshal(f)
 }
 
-// UnmarshalJSON reads the file form.
+// UnmarshalJSON reads the file form. What says nothing stays empty, without the
+// memory of a histogram.
 func (h *Histogram) UnmarshalJSON(b []byte) error {
 	var f histogramFile
 	if err := json.Unmarshal(b, &f); err != nil {
 		return err
 	}
-	h.Histogram = measure.NewHistogram()
+	h.Histogram = nil
 	if f.HDR == "" {
 		return nil
+	}
+	if err := usualShape(f.HDR); err != nil {
+		return fmt.Errorf("decode a histogram: %w", err)
 	}
 	got, err := hdr.Decode([]byte(f.HDR))
 	if err != nil {
 		return fmt.Errorf("decode a histogram: %w", err)
 	}
-	// Copied into the usual shape, whatever shape the file has.
-	h.Merge(got)
+	h.Histogram = got
+	return nil
+}
+
+// The beginning of an encoded histogram (HdrHistogram, V2 compressed): a cookie
+// and a length, then compressed the cookie, two lengths, and what it can hold.
+const (
+	outerHead = 8
+	innerHead = 32
+)
+
+// usualShape looks at what a histogram can hold before there is memory for it:
+// that follows from a few bytes of the file, and can be a million times as much.
+func usualShape(text string) error {
+	encoded := base64.NewDecoder(base64.StdEncoding, strings.NewReader(text))
+	if _, err := io.CopyN(io.Discard, encoded, outerHead); err != nil {
+		return err
+	}
+	z, err := zlib.NewReader(encoded)
+	if err != nil {
+		return err
+	}
+	var head [innerHead]byte
+	if _, err := io.ReadFull(z, head[:]); err != nil {
+		return err
+	}
+	digits := int64(binary.BigEndian.Uint32(head[12:]))
+	lowest := int64(binary.BigEndian.Uint64(head[16:]))  //nolint:gosec // G115: a bit pattern
+	highest := int64(binary.BigEndian.Uint64(head[24:])) //nolint:gosec // G115: a bit pattern
+	if low, high, figures := measure.Shape(); lowest != low || highest != high || digits != figures {
+		return fmt.Errorf("it holds %d to %d with %d digits, those of this program %d to %d with %d", lowest, highest, digits, low, high, figures)
+	}
 	return nil
 }

@@ -125,16 +125,16 @@ func (r *Result) mergeSeries(all []*Result) {
 	for _, o := range all {
 		width = max(width, o.Series.SlotSeconds)
 	}
+	for r.Seconds() > width*(maxSlots-1) { // machines whose clocks are far apart
+		width *= 2
+	}
 	n := int(math.Ceil(r.Seconds()/width)) + 1
 	s := Series{SlotSeconds: width, Slots: n, Counts: map[measure.Outcome][]int{}, Planned: make([]float64, n), Response: make([]Histogram, n)}
-	for i := range s.Response {
-		s.Response[i] = Wrap(nil)
-	}
 	for _, o := range all {
 		offset := o.Started.Sub(r.Started)
 		at := func(slot int) int {
 			t := offset + time.Duration(float64(slot)*o.Series.SlotSeconds*float64(time.Second))
-			return min(int(t.Seconds()/width), n-1)
+			return min(max(int(t.Seconds()/width), 0), n-1)
 		}
 		for outcome, counts := range o.Series.Counts {
 			if s.Counts[outcome] == nil {
@@ -148,7 +148,11 @@ func (r *Result) mergeSeries(all []*Result) {
 			s.Planned[at(i)] += p
 		}
 		for i, h := range o.Series.Response {
-			s.Response[at(i)].add(h)
+			slot := &s.Response[at(i)]
+			if !h.Empty() && slot.Histogram == nil {
+				*slot = Wrap(nil)
+			}
+			slot.add(h)
 		}
 	}
 	r.Series = s

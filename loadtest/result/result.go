@@ -157,5 +157,8 @@ func Parse(b []byte) (*Result, error) {
 	if r.Schema != Schema {
 		return nil, fmt.Errorf("read a result: the schema is %q, this program knows %q", r.Schema, Schema)
 	}
+	if err := r.coherent(); err != nil {
+		return nil, fmt.Errorf("read a result: %w", err)
+	}
 	return &r, nil
 }

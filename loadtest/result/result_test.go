@@ -2,9 +2,11 @@ package result
 
 import (
 	"bytes"
+	"io"
 	"testing"
 	"time"
 
+	hdr "github.com/HdrHistogram/hdrhistogram-go"
 	"github.com/stretchr/testify/require"
 
 	"github.com/oncegate/oncegate/loadtest/measure"
@@ -141,21 +143,56 @@ func TestDurationsHaveThreeDigits(t *testing.T) {
 	}
 }
 
+func TestAFileCannotAskForMoreThanARunHas(t *testing.T) {
+	t.Parallel()
+	wide, err := hdr.New(1, 1<<62, 5).Encode(hdr.V2CompressedEncodingCookieBase)
+	require.NoError(t, err)
+	start := `"started":"2026-08-27T09:00:00Z","finished":"2026-08-27T09:00:10Z"`
+	for name, text := range map[string]string{
+		"a histogram of another shape": start + `,"lag":{"hdr":"` + string(wide) + `"}`,
+		"a histogram that is none":     start + `,"lag":{"hdr":"AAAA"}`,
+		"an end before the start":      `"started":"2026-08-27T09:00:00Z","finished":"2026-08-27T08:00:00Z"`,
+		"many slots":                   start + `,"series":{"slot_seconds":1,"slots":1000000000}`,
+		"slots below zero":             start + `,"series":{"slot_seconds":1,"slots":-1}`,
+		"slots of no time":             start + `,"series":{"slot_seconds":0,"slots":1}`,
+		"more counts than slots":       start + `,"series":{"slot_seconds":1,"slots":1,"counts":{"created":[1,2]}}`,
+		"more plans than slots":        start + `,"series":{"slot_seconds":1,"slots":1,"planned":[1,2]}`,
+		"more times than slots":        start + `,"series":{"slot_seconds":1,"slots":1,"response":[{},{}]}`,
+	} {
+		_, err := Parse([]byte(`{"schema":"` + Schema + `",` + text + `}`))
+		require.ErrorContains(t, err, "read a result", name)
+	}
+	// Clocks that are a century apart give wide slots and not many.
+	a, b := made("a", 1, time.Millisecond), made("b", 1, time.Millisecond)
+	b.Started, b.Finished = b.Started.AddDate(100, 0, 0), b.Finished.AddDate(100, 0, 0)
+	m, err := Merge([]*Result{a, b}, nil)
+	require.NoError(t, err)
+	require.LessOrEqual(t, m.Series.Slots, maxSlots)
+	require.EqualValues(t, 2, m.Outcome(measure.Created).Count)
+}
+
+// FuzzParseResult: what is accepted can be asked, merged and written again.
 func FuzzParseResult(f *testing.F) {
 	var b bytes.Buffer
 	require.NoError(f, made("a", 3, time.Millisecond).Write(&b))
 	f.Add(b.Bytes())
 	f.Add([]byte(`{"schema":"oncegate.loadtest/1","outcomes":[{"outcome":"created"}]}`))
-	f.Fuzz(func(_ *testing.T, text []byte) {
+	f.Add([]byte(`{"schema":"oncegate.loadtest/1","run":"b","series":{"slot_seconds":1,"slots":2,"counts":{"created":[1,2]},"planned":[1,1],"response":[{}]}}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
 		r, err := Parse(text)
 		if err != nil {
 			return
 		}
 		for _, m := range []string{"p99(all)", "rate(all)", "lag"} {
 			metric, err := ParseMetric(m)
-			if err == nil {
-				metric.Of(r)
-			}
+			require.NoError(t, err)
+			metric.Of(r)
 		}
+		other := *r
+		other.Run += "'"
+		m, err := Merge([]*Result{r, &other}, nil)
+		require.NoError(t, err)
+		require.LessOrEqual(t, m.Series.Slots, maxSlots)
+		require.NoError(t, m.Write(io.Discard))
 	})
 }

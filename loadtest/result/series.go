@@ -1,6 +1,8 @@
 package result
 
 import (
+	"errors"
+	"fmt"
 	"time"
 
 	hdr "github.com/HdrHistogram/hdrhistogram-go"
@@ -21,6 +23,27 @@ type Series struct {
 	Counts      map[measure.Outcome][]int `json:"counts"`
 	Planned     []float64                 `json:"planned"`  // intents that were due
 	Response    []Histogram               `json:"response"` // of all requests that awaited an answer
+}
+
+// coherent tells whether a result from a file can be one of a run: reports and
+// merges take their sizes from it.
+func (r *Result) coherent() error {
+	s := &r.Series
+	if r.Finished.Before(r.Started) {
+		return errors.New("the run ends before it begins")
+	}
+	if s.Slots < 0 || s.Slots > 2*maxSlots || s.Slots > 0 && s.SlotSeconds <= 0 {
+		return fmt.Errorf("a series of %d slots of %g s", s.Slots, s.SlotSeconds)
+	}
+	if len(s.Planned) > s.Slots || len(s.Response) > s.Slots {
+		return errors.New("the series is longer than its slots")
+	}
+	for outcome, counts := range s.Counts {
+		if len(counts) > s.Slots {
+			return fmt.Errorf("the series of %s is longer than its slots", outcome)
+		}
+	}
+	return nil
 }
 
 // NewSeries lays out the history of a run over time.

@@ -108,6 +108,8 @@ func (d *desk) refuse(c *order.Command, want order.RejectionCode) (order.Decisio
 	r := d.rejected(got.Receipt)
 	require.Equal(d.t, want, r.Code)
 	require.Equal(d.t, c.Operation, r.Operation)
+	require.NotNil(d.t, got.Rejection)
+	require.Equal(d.t, want, got.Rejection.Code)
 	return got, r
 }
 

@@ -36,7 +36,7 @@ func (t *tables) decide(c *order.Command, o decideOptions) (order.Decision, erro
 		if remembered {
 			t.records[keyOf{c.UserID, string(c.Key)}] = receipt
 		}
-		return order.Decision{Kind: order.Rejected, Receipt: receipt, Remembered: remembered}, nil
+		return order.Decision{Kind: order.Rejected, Receipt: receipt, Remembered: remembered, Rejection: rejection}, nil
 	}
 	orders := t.insert(c, o.at)
 	receipt := t.receipt(c, o, order.Succeeded, o.render.Created(c.Operation, orders))

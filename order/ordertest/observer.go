@@ -19,6 +19,7 @@ type Observer struct {
 	mu        sync.Mutex
 	decided   []Observed
 	anomalies []order.Anomaly
+	ages      []time.Duration
 }
 
 var _ order.Observer = (*Observer)(nil)
@@ -31,10 +32,10 @@ func (o *Observer) Decided(a order.Answer, err error, took time.Duration) {
 }
 
 // Noticed implements [order.Observer].
-func (o *Observer) Noticed(a order.Anomaly) {
+func (o *Observer) Noticed(a order.Anomaly, age time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.anomalies = append(o.anomalies, a)
+	o.anomalies, o.ages = append(o.anomalies, a), append(o.ages, age)
 }
 
 // Decisions returns what was decided so far, in order.
@@ -49,4 +50,11 @@ func (o *Observer) Anomalies() []order.Anomaly {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return append([]order.Anomaly(nil), o.anomalies...)
+}
+
+// Ages returns the age that each of them was noticed with.
+func (o *Observer) Ages() []time.Duration {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return append([]time.Duration(nil), o.ages...)
 }

@@ -1,0 +1,107 @@
+package cache
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// look asks Redis about itself, once. A server that does not tell is not asked
+// again: the one within the process, and one whose user may not.
+func (f *Filter) look(ctx context.Context) {
+	now := f.o.Now()
+	f.past.lives(now, f.o.tuning().ReceiptTTL)
+	if f.silent {
+		return
+	}
+	var s serverStats
+	err := f.guard.look(ctx, f.guard.metrics.info, func(ctx context.Context) (err error) {
+		s, err = f.serverStats(ctx)
+		var reply redis.Error
+		if errors.As(err, &reply) && (strings.HasPrefix(reply.Error(), "ERR") || strings.HasPrefix(reply.Error(), "NOPERM")) {
+			f.silent = true
+			return nil // an answer, if not the one that was hoped for
+		}
+		return err
+	})
+	if err != nil || f.silent {
+		return // an outage is the breaker's to tell of
+	}
+	m := f.guard.metrics
+	n := f.past.look(now, s)
+	if n.emptied {
+		m.emptied.Inc()
+	}
+	m.evicted.Add(float64(max(0, n.evicted)))
+	m.memory.Set(float64(s.memory))
+	m.memoryMost.Set(float64(s.memoryMost))
+}
+
+// serverStats reads what all nodes say.
+func (f *Filter) serverStats(ctx context.Context) (serverStats, error) {
+	cluster, ok := f.o.Client.(*redis.ClusterClient)
+	if !ok {
+		return nodeStats(ctx, f.o.Client)
+	}
+	var mu sync.Mutex
+	var all serverStats
+	var runs []string
+	err := cluster.ForEachMaster(ctx, func(ctx context.Context, node *redis.Client) error {
+		s, err := nodeStats(ctx, node)
+		if err != nil {
+			return err
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		runs = append(runs, s.runs)
+		all.flushes, all.evicted = all.flushes+s.flushes, all.evicted+s.evicted
+		all.memory, all.memoryMost = all.memory+s.memory, all.memoryMost+s.memoryMost
+		return nil
+	})
+	slices.Sort(runs)
+	all.runs = strings.Join(runs, " ")
+	return all, err
+}
+
+func nodeStats(ctx context.Context, node redis.Cmdable) (serverStats, error) {
+	text, err := node.Info(ctx, "server", "stats", "memory", "commandstats").Result()
+	if err != nil {
+		return serverStats{}, err
+	}
+	return parseInfo(text), nil
+}
+
+// parseInfo reads the reply to INFO. What is not there is zero.
+func parseInfo(text string) (s serverStats) {
+	for line := range strings.Lines(text) {
+		name, value, _ := strings.Cut(strings.TrimRight(line, "\r\n"), ":")
+		switch name {
+		case "run_id":
+			s.runs = value
+		case "evicted_keys":
+			s.evicted = whole(value)
+		case "used_memory":
+			s.memory = whole(value)
+		case "maxmemory":
+			s.memoryMost = whole(value)
+		case "cmdstat_flushall", "cmdstat_flushdb":
+			calls, _, _ := strings.Cut(strings.TrimPrefix(value, "calls="), ",")
+			s.flushes += whole(calls)
+		}
+	}
+	return s
+}
+
+// whole reads a number; zero, when it is none.
+func whole(text string) int64 {
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}

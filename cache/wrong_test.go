@@ -1,0 +1,139 @@
+package cache
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/oncegate/oncegate/internal/testserver"
+)
+
+func TestWhyTheFilterWasWrong(t *testing.T) {
+	t.Parallel()
+	start := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
+	at := func(minutes int) time.Time { return start.Add(time.Duration(minutes) * time.Minute) }
+	one := serverStats{runs: "a", flushes: 1, evicted: 5}
+	for name, c := range map[string]struct {
+		happened func(*past)
+		age      time.Duration // at minute 30
+		troubled time.Time
+		want     cause
+	}{
+		"older than receipts live":       {age: time.Hour, want: causeExpired},
+		"nothing is known":               {age: time.Minute, want: causeUnknown},
+		"flushed since":                  {happened: func(p *past) { p.look(at(20), serverStats{runs: "a", flushes: 2, evicted: 5}) }, age: 15 * time.Minute, want: causeFlushed},
+		"flushed before":                 {happened: func(p *past) { p.look(at(10), serverStats{runs: "a", flushes: 2, evicted: 5}) }, age: 15 * time.Minute, want: causeUnknown},
+		"restarted since":                {happened: func(p *past) { p.look(at(20), serverStats{runs: "b"}) }, age: 15 * time.Minute, want: causeFlushed},
+		"evicted since":                  {happened: func(p *past) { p.look(at(20), serverStats{runs: "a", flushes: 1, evicted: 6}) }, age: 15 * time.Minute, want: causeEvicted},
+		"evicted before":                 {happened: func(p *past) { p.look(at(10), serverStats{runs: "a", flushes: 1, evicted: 6}) }, age: 15 * time.Minute, want: causeUnknown},
+		"nothing has changed":            {happened: func(p *past) { p.look(at(20), one) }, age: 15 * time.Minute, want: causeUnknown},
+		"could not be told":              {troubled: at(20), age: 15 * time.Minute, want: causeOutage},
+		"trouble was over":               {troubled: at(10), age: 15 * time.Minute, want: causeUnknown},
+		"made under a shorter life":      {happened: func(p *past) { p.lives(at(25), 24*time.Hour) }, age: 50 * time.Minute, want: causeExpired},
+		"made under the new, longer one": {happened: func(p *past) { p.lives(at(-60), 24*time.Hour) }, age: 50 * time.Minute, want: causeUnknown},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var p past
+			p.lives(at(-120), 45*time.Minute)
+			p.look(at(0), one)
+			if c.happened != nil {
+				c.happened(&p)
+			}
+			require.Equal(t, c.want, p.judge(at(30), c.age, c.troubled))
+		})
+	}
+}
+
+func TestWhatRedisSaysOfItself(t *testing.T) {
+	t.Parallel()
+	text := "# Server\r\nrun_id:abc\r\n# Stats\r\nevicted_keys:7\r\n# Memory\r\nused_memory:100\r\nused_memory_rss:5\r\nmaxmemory:200\r\n" +
+		"# Commandstats\r\ncmdstat_flushall:calls=2,usec=1\r\ncmdstat_flushdb:calls=3,usec=1\r\ncmdstat_set:calls=9,usec=1\r\n"
+	require.Equal(t, serverStats{runs: "abc", flushes: 5, evicted: 7, memory: 100, memoryMost: 200}, parseInfo(text))
+	require.Equal(t, serverStats{}, parseInfo("evicted_keys:many\r\nnonsense"))
+}
+
+// watching runs a filter's watch until the test ends, and returns when it has
+// looked once.
+func (r *rig) watching(t *testing.T) {
+	t.Helper()
+	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		r.Watch(ctx)
+	}()
+	t.Cleanup(func() { stop(); <-done })
+	require.Eventually(t, func() bool { return value(t, r.guard.metrics.memory) > 0 }, hung, 5*time.Millisecond)
+}
+
+// blames tells the filter of misses until it has found what is to blame.
+func (r *rig) blames(t *testing.T, since time.Time, want cause) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		r.Missed(time.Since(since))
+		return value(t, r.guard.metrics.wrong[want]) > 0
+	}, hung, 50*time.Millisecond)
+}
+
+func TestTheFilterNoticesAFlush(t *testing.T) {
+	t.Parallel()
+	r := open(t, testserver.StartRedis(t).Addr, nil)
+	r.watching(t)
+	since := time.Now()
+	require.NoError(t, r.client.FlushDB(t.Context()).Err())
+	r.blames(t, since, causeFlushed)
+	require.InDelta(t, 1, value(t, r.guard.metrics.emptied), 0)
+	require.Zero(t, value(t, r.guard.metrics.wrong[causeExpired]))
+}
+
+func TestTheFilterNoticesEvictions(t *testing.T) {
+	t.Parallel()
+	r := open(t, testserver.StartRedis(t, "--maxmemory", "4mb", "--maxmemory-policy", "allkeys-lru").Addr, nil)
+	r.watching(t)
+	since := time.Now()
+	filling := strings.Repeat("x", 64<<10)
+	for i := range 200 {
+		require.NoError(t, r.client.Set(t.Context(), "filling:"+string(rune('a'+i)), filling, time.Hour).Err())
+	}
+	r.blames(t, since, causeEvicted)
+	require.Positive(t, value(t, r.guard.metrics.evicted))
+	require.InDelta(t, 4<<20, value(t, r.guard.metrics.memoryMost), 0)
+}
+
+func TestTheFilterKnowsWhatItCouldNotTell(t *testing.T) {
+	t.Parallel()
+	server := testserver.StartRedis(t)
+	r := open(t, server.Addr, withOpTimeout(hurried, nil))
+	r.watching(t)
+	since := time.Now()
+	server.Stop()
+	r.Admit(t.Context(), attempt("alice", "k"))
+	server.Cont()
+	r.blames(t, since, causeOutage)
+}
+
+func TestARedisThatDoesNotTellIsAskedOnce(t *testing.T) {
+	t.Parallel()
+	server := testserver.StartRedis(t)
+	admin := server.Client(t)
+	require.NoError(t, admin.Do(t.Context(), "ACL", "SETUSER", "gate", "on", ">secret", "~*", "+@all", "-info").Err())
+	r := open(t, server.Addr, func(s *settings) { s.client.Username, s.client.Password = "gate", "secret" })
+	for range 3 {
+		r.look(t.Context())
+	}
+	require.True(t, r.silent)
+	require.Regexp(t, `cmdstat_info:[^\r]*,rejected_calls=1,`, admin.Info(t.Context(), "commandstats").Val())
+}
+
+func TestMissesThatNobodyJudgesAreCounted(t *testing.T) {
+	t.Parallel()
+	r := open(t, testserver.Redis(t).Addr, nil)
+	for range maxMisses + 3 {
+		r.Missed(time.Minute)
+	}
+	require.InDelta(t, 3, value(t, r.guard.metrics.wrong[causeUnknown]), 0)
+}

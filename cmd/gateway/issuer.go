@@ -1,0 +1,164 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/MicahParks/jwkset"
+	"github.com/MicahParks/keyfunc/v3"
+	"github.com/golang-jwt/jwt/v5"
+
+	"github.com/oncegate/oncegate/gateway"
+)
+
+// How an issuer's keys are followed.
+const (
+	keysRefresh = 15 * time.Minute // how long a withdrawn key is still believed
+	keysTimeout = 3 * time.Second  // for one look
+	keysPause   = 10 * time.Second // between looks, whatever tokens come
+	keysMaxBody = 1 << 20          // of what an issuer publishes, in bytes
+)
+
+// issuerKeys are the published keys of an issuer. They are read again every
+// [keysRefresh], after a failed look and for a token of an unknown key, but
+// never more often than every pause: tokens with made-up key ids cost the issuer
+// nothing. Those known stay in force while it is away. Safe for concurrent use.
+type issuerKeys struct {
+	address string
+	pause   time.Duration
+	client  *http.Client
+	log     *slog.Logger
+
+	known   atomic.Pointer[keyfunc.Keyfunc] // nil before the first success
+	failing atomic.Bool                     // the last look failed
+
+	looking sync.Mutex // held by the one who looks
+	looked  time.Time  // when the last look ended
+}
+
+// followKeys reads the issuer's keys until the App closes. An issuer that is
+// away at the start is asked again until it answers.
+func (a *App) followKeys(ctx context.Context, address string, pause time.Duration) (*issuerKeys, error) {
+	k := &issuerKeys{
+		address: address,
+		pause:   pause,
+		client: &http.Client{
+			Transport: bounded{http.DefaultTransport},
+			// Only the address that was configured, and checked to be encrypted.
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		},
+		log: a.log,
+	}
+	if _, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody); err != nil {
+		return nil, err
+	}
+	k.look(ctx)
+	following, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var follower sync.WaitGroup
+	follower.Go(func() { k.follow(following) })
+	a.keep("issuer's keys", func(context.Context) error {
+		stop()
+		follower.Wait()
+		return nil
+	})
+	return k, nil
+}
+
+func (k *issuerKeys) follow(ctx context.Context) {
+	for {
+		next := keysRefresh
+		if k.failing.Load() {
+			next = k.pause
+		}
+		timer := time.NewTimer(next)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-timer.C:
+			k.looking.Lock()
+			k.read(ctx)
+			k.looking.Unlock()
+		}
+	}
+}
+
+// find is the [jwt.Keyfunc]. Its error wraps [gateway.ErrKeysUnavailable] when
+// the key may exist and cannot be read now.
+func (k *issuerKeys) find(token *jwt.Token) (any, error) {
+	key, err := k.ofKnown(token)
+	if !errors.Is(err, jwkset.ErrKeyNotFound) {
+		return key, err
+	}
+	if !k.look(context.Background()) {
+		// Somebody else is looking. Whoever waited for him would hold a place that
+		// an honest client needs.
+		return nil, fmt.Errorf("%w: they are being read", gateway.ErrKeysUnavailable)
+	}
+	key, err = k.ofKnown(token)
+	if errors.Is(err, jwkset.ErrKeyNotFound) && k.failing.Load() {
+		return nil, fmt.Errorf("%w: %w", gateway.ErrKeysUnavailable, err)
+	}
+	return key, err
+}
+
+func (k *issuerKeys) ofKnown(token *jwt.Token) (any, error) {
+	known := k.known.Load()
+	if known == nil {
+		return nil, jwkset.ErrKeyNotFound
+	}
+	return (*known).Keyfunc(token)
+}
+
+// look reads the keys if the pause is over. It reports whether what is known
+// now is as new as it can be, which it is not while another is reading.
+func (k *issuerKeys) look(ctx context.Context) bool {
+	if !k.looking.TryLock() {
+		return false
+	}
+	defer k.looking.Unlock()
+	if time.Since(k.looked) >= k.pause {
+		k.read(ctx)
+	}
+	return true
+}
+
+// read reads the keys. It needs the lock.
+func (k *issuerKeys) read(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, keysTimeout)
+	defer cancel()
+	storage, err := jwkset.NewStorageFromHTTP(k.address, jwkset.HTTPClientStorageOptions{Ctx: ctx, Client: k.client})
+	if err == nil {
+		var known keyfunc.Keyfunc
+		if known, err = keyfunc.New(keyfunc.Options{Storage: storage}); err == nil {
+			k.known.Store(&known)
+		}
+	}
+	k.looked = time.Now()
+	k.failing.Store(err != nil)
+	if err != nil && !errors.Is(err, context.Canceled) {
+		k.log.WarnContext(ctx, "the issuer's keys cannot be read; those known stay in force", "error", err)
+	}
+}
+
+// bounded bounds the bodies of answers.
+type bounded struct{ http.RoundTripper }
+
+// RoundTrip implements [http.RoundTripper].
+func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
+	resp, err := b.RoundTripper.RoundTrip(r)
+	if err == nil {
+		resp.Body = struct {
+			io.Reader
+			io.Closer
+		}{io.LimitReader(resp.Body, keysMaxBody), resp.Body}
+	}
+	return resp, err
+}

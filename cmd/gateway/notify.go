@@ -1,0 +1,110 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/oncegate/oncegate/configs"
+)
+
+// What the service manager is told (sd_notify(3)).
+const (
+	stateReady    = "READY=1\nSTATUS=taking orders"
+	stateStopping = "STOPPING=1\nSTATUS=answering what is under way"
+	stateAlive    = "WATCHDOG=1"
+)
+
+// supervisor is the service manager that started this process, such as systemd.
+// Its zero value is nobody, and may be told anything.
+type supervisor struct {
+	socket   string
+	watchdog time.Duration // after how long without a sign of life it ends the process; 0: never
+}
+
+// supervisorOf reads who started the process from its environment.
+func supervisorOf(env environment) supervisor {
+	s := supervisor{socket: env.lookup("NOTIFY_SOCKET")}
+	micros, err := strconv.ParseInt(env.lookup("WATCHDOG_USEC"), 10, 64)
+	if err == nil && micros > 0 {
+		s.watchdog = time.Duration(micros) * time.Microsecond
+	}
+	return s
+}
+
+// tell sends one message.
+func (s supervisor) tell(ctx context.Context, state string) error {
+	if s.socket == "" {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	conn, err := (&net.Dialer{}).DialContext(ctx, "unixgram", s.socket)
+	if err != nil {
+		return fmt.Errorf("tell the service manager: %w", err)
+	}
+	defer func() { _ = conn.Close() }()
+	if _, err := conn.Write([]byte(state)); err != nil {
+		return fmt.Errorf("tell the service manager: %w", err)
+	}
+	return nil
+}
+
+// supervised runs an App under a service manager: ready before it serves, for
+// its listeners are open; alive as long as its own listener answers; stopping
+// when ctx ends.
+func (a *App) supervised(ctx context.Context, s supervisor, cfg *configs.Config) error {
+	a.report(ctx, s, stateReady)
+	var told sync.WaitGroup
+	running, ended := context.WithCancel(context.WithoutCancel(ctx))
+	if s.watchdog > 0 {
+		told.Go(func() {
+			s.signsOfLife(running, a.log, func(ctx context.Context) error {
+				return probe(ctx, io.Discard, cfg, a.Addr(), "/livez", "")
+			})
+		})
+	}
+	told.Go(func() {
+		select {
+		case <-ctx.Done():
+			a.report(running, s, stateStopping)
+		case <-running.Done():
+		}
+	})
+	err := a.Run(ctx)
+	ended()
+	told.Wait()
+	return err
+}
+
+func (a *App) report(ctx context.Context, s supervisor, state string) {
+	if err := s.tell(ctx, state); err != nil {
+		a.log.WarnContext(ctx, "the service manager was not told", "error", err)
+	}
+}
+
+// signsOfLife tells the service manager, twice in its patience, that alive says
+// so. It returns when ctx ends.
+func (s supervisor) signsOfLife(ctx context.Context, log *slog.Logger, alive func(context.Context) error) {
+	ticker := time.NewTicker(s.watchdog / 2)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			err := alive(ctx)
+			if err == nil {
+				err = s.tell(ctx, stateAlive)
+			}
+			if err != nil && ctx.Err() == nil {
+				log.WarnContext(ctx, "no sign of life for the service manager", "error", err)
+			}
+		}
+	}
+}

@@ -1,0 +1,39 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/oncegate/oncegate/cache"
+	"github.com/oncegate/oncegate/order"
+)
+
+// registerBuild publishes which build this is.
+func registerBuild(r prometheus.Registerer) error {
+	b := readBuild()
+	info := prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "oncegate_build_info", Help: "1; the labels say which build this is.",
+		ConstLabels: prometheus.Labels{"version": b.version, "revision": b.revision, "goversion": b.goVersion},
+	})
+	info.Set(1)
+	if err := r.Register(info); err != nil {
+		return fmt.Errorf("register the build: %w", err)
+	}
+	return nil
+}
+
+// witness tells the filter of what it got wrong, so that it can find out why.
+type witness struct {
+	order.Observer
+	filter *cache.Filter
+}
+
+// Noticed implements [order.Observer].
+func (w witness) Noticed(a order.Anomaly, age time.Duration) {
+	w.Observer.Noticed(a, age)
+	if a == order.FilterMissed {
+		w.filter.Missed(age)
+	}
+}

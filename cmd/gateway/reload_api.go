@@ -1,0 +1,130 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+
+	"github.com/oncegate/oncegate/configs"
+	"github.com/oncegate/oncegate/gateway"
+	"github.com/oncegate/oncegate/insight"
+	"github.com/oncegate/oncegate/store"
+)
+
+var _ gateway.Settings = (*settings)(nil)
+
+// Settings implements [gateway.Settings].
+func (s *settings) Settings() gateway.SettingsView {
+	in := s.current.Load()
+	all := in.loaded.Settings()
+	v := gateway.SettingsView{
+		Version: in.newest.Version, ChangedAt: in.newest.At, ChangedBy: in.newest.By,
+		Settings: make([]gateway.Setting, 0, len(all)),
+	}
+	for _, c := range all {
+		v.Settings = append(v.Settings, gateway.Setting{
+			Name: c.Name, Value: c.Value, Default: c.Default, Type: c.Type, Description: c.Description,
+			Origin: c.Origin, Reloadable: c.Live, Pinned: c.Pinned,
+		})
+	}
+	return v
+}
+
+// newest says which version of the settings is known, and who made it.
+func (s *settings) newest() *insight.ConfigVersion {
+	in := s.current.Load().newest
+	return &insight.ConfigVersion{Version: uint64(max(0, in.Version)), ChangedAt: in.At, ChangedBy: in.By}
+}
+
+// ChangeSetting implements [gateway.Settings].
+func (s *settings) ChangeSetting(ctx context.Context, c gateway.SettingChange) (gateway.SettingChanged, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.changeable(c.Name); err != nil {
+		return gateway.SettingChanged{}, err
+	}
+	if err := s.refresh(ctx); err != nil {
+		return gateway.SettingChanged{}, err
+	}
+	in := s.current.Load()
+	newest := in.newest
+	if c.Version != newest.Version {
+		return gateway.SettingChanged{}, gateway.ErrSettingsVersion
+	}
+	next := store.Overrides{Values: maps.Clone(newest.Values)}
+	if next.Values == nil {
+		next.Values = map[string]string{}
+	}
+	delete(next.Values, c.Name)
+	if c.Value != nil {
+		next.Values[c.Name] = *c.Value
+	}
+	loaded, _, err := s.base.Override(next.Values)
+	if invalid, ok := errors.AsType[*configs.InvalidError](err); ok {
+		return gateway.SettingChanged{}, &gateway.SettingInvalidError{Faults: invalid.Faults}
+	}
+	if err != nil {
+		return gateway.SettingChanged{}, err
+	}
+	before, _ := in.loaded.Setting(c.Name)
+	after, _ := loaded.Setting(c.Name)
+	done := gateway.SettingChanged{
+		Version: newest.Version, Name: c.Name, Before: before.Value, After: after.Value, Reason: c.Reason, By: c.By,
+	}
+	if c.DryRun {
+		return done, nil
+	}
+	record := store.SettingChange{Name: c.Name, Before: done.Before, After: done.After, Reason: c.Reason, By: c.By}
+	if c.Value != nil {
+		record.Value = &after.Value
+		next.Values[c.Name] = after.Value
+	}
+	record, err = s.stored.ChangeSetting(ctx, newest.Version, record)
+	if errors.Is(err, store.ErrSettingsVersion) {
+		return gateway.SettingChanged{}, fmt.Errorf("%w: %w", gateway.ErrSettingsVersion, err)
+	}
+	if err != nil {
+		return gateway.SettingChanged{}, err
+	}
+	done.Version, done.At = record.Version, record.At
+	next.Version, next.By, next.At = record.Version, record.By, record.At
+	if err := s.apply(ctx, s.base, next); err != nil { // it was found valid above
+		return gateway.SettingChanged{}, err
+	}
+	s.refused.api.Store(false)
+	s.log.InfoContext(ctx, "a setting was changed", "setting", done.Name, "before", done.Before, "after", done.After,
+		"version", done.Version, "changed_by", done.By, "reason", done.Reason)
+	return done, nil
+}
+
+// changeable tells why a setting cannot be changed over the API.
+func (s *settings) changeable(name string) error {
+	c, ok := s.current.Load().loaded.Setting(name)
+	switch {
+	case !ok:
+		return gateway.ErrSettingUnknown
+	case !c.Live:
+		return gateway.ErrSettingFixed
+	case c.Pinned:
+		return fmt.Errorf("%w (%s)", gateway.ErrSettingPinned, c.Origin)
+	default:
+		return nil
+	}
+}
+
+// SettingChanges implements [gateway.Settings].
+func (s *settings) SettingChanges(ctx context.Context, limit int) ([]gateway.SettingChanged, error) {
+	recorded, err := s.stored.SettingChanges(ctx, limit)
+	if err != nil {
+		return nil, err
+	}
+	changes := make([]gateway.SettingChanged, 0, len(recorded))
+	for i := range recorded {
+		r := &recorded[i]
+		changes = append(changes, gateway.SettingChanged{
+			Version: r.Version, Name: r.Name, Before: r.Before, After: r.After, Reason: r.Reason, By: r.By, At: r.At,
+		})
+	}
+	return changes, nil
+}

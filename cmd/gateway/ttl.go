@@ -1,0 +1,151 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/oncegate/oncegate/insight"
+)
+
+// adviceRequest is what "ttl advise" is asked for.
+type adviceRequest struct {
+	admin, token, tokenFile string
+	ttls                    []string
+	target                  float64
+	asJSON                  bool
+}
+
+func ttlCommand(env environment) *cobra.Command {
+	var r adviceRequest
+	c := withConfig(&cobra.Command{
+		Use:   "advise",
+		Short: "Say what another ttl.receipt would do, from the retries that a gateway has seen",
+		Long: `Ask a gateway how old the retries were that it has seen, and print what other
+values of ttl.receipt would do: the share of retries answered before the
+database, the retries left for the database, and the memory in Redis.
+
+Without --admin it asks the gateway with this configuration, as "key inspect"
+does. What it says is of that gateway alone: with several, rates and memory add
+up.`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return advise(c, env, &r) },
+	}, false)
+	f := c.Flags()
+	f.StringVar(&r.admin, "admin", "", "URL of the admin listener, such as http://127.0.0.1:9090 (default: that of the configuration)")
+	f.StringVar(&r.token, "token", "", "token with the scope admin; everybody on this machine can read it on the command line")
+	f.StringVar(&r.tokenFile, "token-file", "", "file with the token")
+	f.StringSliceVar(&r.ttls, "ttl", nil, "TTLs to forecast, such as 6h,48h,7d (default: from 15 seconds to a week)")
+	f.Float64Var(&r.target, "target", 0.99, "share of retries that the recommended TTL is to answer before the database")
+	f.BoolVar(&r.asJSON, "json", false, "print JSON instead of a table")
+	c.MarkFlagsMutuallyExclusive("token", "token-file")
+	return group("ttl", "Tune the time that Redis remembers an answer", c)
+}
+
+func advise(c *cobra.Command, env environment, r *adviceRequest) error {
+	client, base, token, err := r.where(c, env)
+	if err != nil {
+		return err
+	}
+	q := url.Values{"target": {strconv.FormatFloat(r.target, 'g', -1, 64)}, "ttl": r.ttls}
+	body, err := askAdmin(c.Context(), client, base+"/admin/v1/ttl?"+q.Encode(), token)
+	if err != nil {
+		return err
+	}
+	if r.asJSON {
+		var indented bytes.Buffer
+		if err := json.Indent(&indented, body, "", "  "); err != nil {
+			return fmt.Errorf("the answer is no JSON: %w", err)
+		}
+		_, err := fmt.Fprintln(env.stdout, indented.String())
+		return err
+	}
+	var advice insight.TTL
+	if err := json.Unmarshal(body, &advice); err != nil {
+		return fmt.Errorf("the answer is none of this API: %w", err)
+	}
+	return printAdvice(env.stdout, &advice)
+}
+
+// where says whom to ask, and with which token.
+func (r *adviceRequest) where(c *cobra.Command, env environment) (client *http.Client, base, token string, err error) {
+	token = r.token
+	if r.tokenFile != "" {
+		text, err := os.ReadFile(r.tokenFile)
+		if err != nil {
+			return nil, "", "", fmt.Errorf("--token-file: %w", err)
+		}
+		token = strings.TrimSpace(string(text))
+	}
+	if r.admin != "" {
+		u, err := url.Parse(r.admin)
+		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+			return nil, "", "", fmt.Errorf("--admin: %q is no URL such as http://127.0.0.1:9090", r.admin)
+		}
+		return &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}, strings.TrimSuffix(r.admin, "/"), token, nil
+	}
+	loaded, err := loadConfig(c, env)
+	if err != nil {
+		return nil, "", "", err
+	}
+	cfg := &loaded.Config
+	if token == "" {
+		if token, err = operatorToken(cfg); err != nil {
+			return nil, "", "", err
+		}
+	}
+	client, err = localClient(cfg)
+	return client, scheme(cfg) + "://" + reachable(cfg.Admin.Listen), token, err
+}
+
+// askAdmin returns what an admin listener answers, if that is a success.
+func askAdmin(ctx context.Context, client *http.Client, address, token string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	if token != "" {
+		r.Header.Set("Authorization", "Bearer "+token)
+	}
+	resp, err := client.Do(r)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxProbeBody))
+	if err != nil {
+		return nil, fmt.Errorf("read the answer: %w", err)
+	}
+	if resp.StatusCode != http.StatusOK {
+		return nil, errors.New("the gateway answered " + resp.Status + explanation(body))
+	}
+	return body, nil
+}
+
+// explanation is what a problem document says for people.
+func explanation(body []byte) string {
+	var p struct {
+		Detail string
+		Errors []struct{ Path, Reason string }
+	}
+	if json.Unmarshal(body, &p) != nil || p.Detail == "" {
+		return ""
+	}
+	lines := []string{": " + p.Detail}
+	for _, e := range p.Errors {
+		lines = append(lines, "  - "+e.Path+" "+e.Reason)
+	}
+	return strings.Join(lines, "\n")
+}

@@ -1,0 +1,28 @@
+package gateway_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/oncegate/oncegate/gateway"
+)
+
+// newLiveKit is a kit on a listener of its own, with its limits and time-outs.
+func newLiveKit(t testing.TB, change ...func(*gateway.Options)) *kit {
+	t.Helper()
+	k := newKit(t, change...)
+	require.NoError(t, k.server.Listen(context.Background()))
+	served := make(chan error, 1)
+	go func() { served <- k.server.Serve() }()
+	t.Cleanup(func() {
+		// Connections that a test holds open must not hold it up.
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		_ = k.server.Shutdown(ctx)
+		require.NoError(t, <-served)
+	})
+	k.url = "http://" + k.server.Addr().String()
+	return k
+}

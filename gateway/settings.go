@@ -1,0 +1,80 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+)
+
+// Settings is the configuration in force, for operators. Safe for concurrent
+// use.
+type Settings interface {
+	// Settings returns all settings as they are in force here.
+	Settings() SettingsView
+	// ChangeSetting puts another value in force, here at once and on the other
+	// gateways within seconds. It is validated together with all others, and
+	// refused whole or applied whole. The error is one of those below, or says
+	// why the change could not be recorded.
+	ChangeSetting(ctx context.Context, c SettingChange) (SettingChanged, error)
+	// SettingChanges returns the newest changes, the newest first.
+	SettingChanges(ctx context.Context, limit int) ([]SettingChanged, error)
+}
+
+// Setting is one setting and the value it has.
+type Setting struct {
+	Name           string // such as "ttl.receipt"
+	Value, Default string // secrets masked
+	Type           string // what a value looks like, such as "duration"
+	Description    string
+	Origin         string // what gives the value, such as "default", "file NAME" or "api"
+	// Reloadable says that it can be changed while the gateway runs.
+	Reloadable bool
+	// Pinned says that a file, the environment or a flag gives the value: it is
+	// changed there and not here.
+	Pinned bool
+}
+
+// SettingsView is all settings as of a version.
+type SettingsView struct {
+	Version   int64 // of the newest change that this gateway knows; 0: there was none
+	ChangedAt time.Time
+	ChangedBy string // who made that change
+	Settings  []Setting
+}
+
+// SettingChange asks for another value.
+type SettingChange struct {
+	Name    string
+	Version int64   // on top of which the change is meant
+	Value   *string // nil: back to what the configuration says
+	Reason  string
+	By      string
+	DryRun  bool // only say what would happen
+}
+
+// SettingChanged is a change that was made.
+type SettingChanged struct {
+	Version       int64 // that it made; of a dry run: the one that is in force
+	Name          string
+	Before, After string
+	Reason        string
+	By            string
+	At            time.Time
+}
+
+// Why a setting is not changed.
+var (
+	ErrSettingUnknown  = errors.New("there is no such setting")
+	ErrSettingFixed    = errors.New("the setting cannot be changed while the gateway runs")
+	ErrSettingPinned   = errors.New("the setting is given by a file, the environment or a flag")
+	ErrSettingsVersion = errors.New("the settings have another version by now")
+)
+
+// SettingInvalidError says what is wrong with a value, or with the whole that it
+// would be a part of.
+type SettingInvalidError struct{ Faults []string }
+
+func (e *SettingInvalidError) Error() string {
+	return "the settings would be invalid: " + strings.Join(e.Faults, "; ")
+}

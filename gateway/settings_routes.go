@@ -1,0 +1,200 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/oncegate/oncegate/order"
+)
+
+// Bounds of the log of changes that one answer shows.
+const (
+	defaultChanges = 50
+	maxChanges     = 500
+)
+
+// routeSettings adds the routes of the settings, if there are any.
+func (a *Admin) routeSettings(mux *http.ServeMux) {
+	if a.o.Settings == nil {
+		return
+	}
+	for path, methods := range map[string]map[string]http.HandlerFunc{
+		"/admin/v1/config":         {http.MethodGet: a.listSettings},
+		"/admin/v1/config/changes": {http.MethodGet: a.listSettingChanges},
+		"/admin/v1/config/{name}":  {http.MethodGet: a.getSetting, http.MethodPut: a.putSetting},
+	} {
+		mux.Handle(path, a.handle(path, false, func(w http.ResponseWriter, r *http.Request) {
+			method := r.Method
+			if method == http.MethodHead {
+				method = http.MethodGet
+			}
+			if serve, ok := methods[method]; ok {
+				serve(w, r)
+				return
+			}
+			allow := http.MethodGet
+			if _, ok := methods[http.MethodPut]; ok {
+				allow += ", " + http.MethodPut
+			}
+			w.Header().Set("Allow", allow)
+			a.problem(w, newProblem(CodeMethodNotAllowed))
+		}))
+	}
+}
+
+func (a *Admin) listSettings(w http.ResponseWriter, _ *http.Request) {
+	v := a.o.Settings.Settings()
+	b := appendInt([]byte{'{'}, "version", v.Version)
+	if v.Version > 0 {
+		b = appendTime(b, "changed_at", v.ChangedAt)
+		b = appendText(b, "changed_by", v.ChangedBy)
+	}
+	b = append(appendMember(b, "settings"), '[')
+	for i := range v.Settings {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendSetting(b, &v.Settings[i])
+	}
+	w.Header().Set("ETag", versionTag(v.Version))
+	a.answer(w, append(b, ']', '}'))
+}
+
+func (a *Admin) getSetting(w http.ResponseWriter, r *http.Request) {
+	v := a.o.Settings.Settings()
+	for i := range v.Settings {
+		if v.Settings[i].Name == r.PathValue("name") {
+			w.Header().Set("ETag", versionTag(v.Version))
+			a.answer(w, appendSetting(nil, &v.Settings[i]))
+			return
+		}
+	}
+	a.problem(w, newProblem(CodeNotFound))
+}
+
+func appendSetting(b []byte, s *Setting) []byte {
+	b = appendText(append(b, '{'), "name", s.Name)
+	b = appendText(b, "value", s.Value)
+	b = appendText(b, "default", s.Default)
+	b = appendText(b, "type", s.Type)
+	b = appendText(b, "origin", s.Origin)
+	b = appendBool(b, "reloadable", s.Reloadable)
+	b = appendBool(b, "pinned", s.Pinned)
+	return append(appendText(b, "description", s.Description), '}')
+}
+
+func (a *Admin) putSetting(w http.ResponseWriter, r *http.Request) {
+	version, given, ok := expectedVersion(r.Header)
+	switch {
+	case !given:
+		a.problem(w, newProblem(CodePreconditionRequired))
+		return
+	case !ok:
+		a.problem(w, faultAt("If-Match", "must be the one ETag that was read, such as "+versionTag(7)))
+		return
+	}
+	body, ok := a.body(w, r)
+	if !ok {
+		return
+	}
+	c, err := decodeSettingChange(body)
+	if err != nil {
+		a.problem(w, settingProblem(err))
+		return
+	}
+	c.Name, c.Version = r.PathValue("name"), version
+	// The guard has let this caller in; it is asked again for the name only.
+	c.By, _ = a.operator(r, false)
+	ctx, cancel := context.WithTimeout(r.Context(), a.o.Budget)
+	defer cancel()
+	done, err := a.o.Settings.ChangeSetting(ctx, c)
+	if err != nil {
+		a.problem(w, settingProblem(err))
+		return
+	}
+	b := appendInt([]byte{'{'}, "version", done.Version)
+	b = appendText(b, "name", done.Name)
+	b = appendText(b, "before", done.Before)
+	b = appendText(b, "after", done.After)
+	w.Header().Set("ETag", versionTag(done.Version))
+	a.answer(w, append(appendBool(b, "dry_run", c.DryRun), '}'))
+}
+
+// listSettingChanges shows the newest changes, with who made them and why.
+func (a *Admin) listSettingChanges(w http.ResponseWriter, r *http.Request) {
+	limit := defaultChanges
+	if text := r.URL.Query().Get("limit"); text != "" {
+		var err error
+		if limit, err = strconv.Atoi(text); err != nil || limit < 1 || limit > maxChanges {
+			a.problem(w, faultAt("limit", "must be a whole number from 1 to "+strconv.Itoa(maxChanges)))
+			return
+		}
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), a.o.Budget)
+	defer cancel()
+	changes, err := a.o.Settings.SettingChanges(ctx, limit)
+	if err != nil {
+		a.problem(w, problemOf(err))
+		return
+	}
+	b := append(appendMember([]byte{'{'}, "changes"), '[')
+	for i := range changes {
+		c := &changes[i]
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendInt(append(b, '{'), "version", c.Version)
+		b = appendText(b, "name", c.Name)
+		b = appendText(b, "before", c.Before)
+		b = appendText(b, "after", c.After)
+		b = appendText(b, "reason", c.Reason)
+		b = appendText(b, "changed_by", c.By)
+		b = append(appendTime(b, "changed_at", c.At), '}')
+	}
+	a.answer(w, append(b, ']', '}'))
+}
+
+// versionTag is the entity tag of a version (RFC 9110, section 8.8.3).
+func versionTag(version int64) string { return `"` + strconv.FormatInt(version, 10) + `"` }
+
+// expectedVersion reads If-Match. It must name one version: a change that fits
+// any of them is one that may undo somebody else's.
+func expectedVersion(h http.Header) (version int64, given, ok bool) {
+	values := h["If-Match"]
+	if len(values) == 0 {
+		return 0, false, false
+	}
+	text, quoted := strings.CutPrefix(values[0], `"`)
+	text, closed := strings.CutSuffix(text, `"`)
+	n, err := strconv.ParseUint(text, 10, 63)
+	return int64(n), true, len(values) == 1 && quoted && closed && err == nil
+}
+
+// settingProblem translates why a setting was not changed.
+func settingProblem(err error) *problem {
+	var invalid *SettingInvalidError
+	switch {
+	case errors.As(err, &invalid):
+		p := newProblem(CodeInvalidRequest).withDetail("Correct what errors lists and send the change again; nothing was changed.")
+		for _, fault := range invalid.Faults {
+			p.faults = append(p.faults, order.FieldFault{Path: "value", Reason: fault})
+		}
+		return p
+	case errors.Is(err, ErrSettingUnknown):
+		return newProblem(CodeNotFound)
+	case errors.Is(err, ErrSettingFixed):
+		return newProblem(CodeSettingFixed)
+	case errors.Is(err, ErrSettingPinned):
+		return newProblem(CodeSettingPinned)
+	case errors.Is(err, ErrSettingsVersion):
+		return newProblem(CodeVersionMismatch)
+	}
+	p := problemOf(err)
+	if p.code == CodeUnavailable {
+		p = p.withDetail("The change could not be recorded, or its record was not confirmed. Read the version again before another try.")
+	}
+	return p
+}

@@ -1,0 +1,80 @@
+//go:build linux
+
+package chaos
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// answer is what a customer heard.
+type answer struct {
+	status   int
+	body     string
+	replayed bool
+}
+
+// code is the code of a problem document, or "".
+func (a answer) code() string {
+	var p struct {
+		Code string `json:"code"`
+	}
+	if json.Unmarshal([]byte(a.body), &p) != nil {
+		return ""
+	}
+	return p.Code
+}
+
+// decided reports whether asking again with the same key gives the same.
+func (a answer) decided() bool {
+	return a.status == http.StatusCreated || a.status == http.StatusUnprocessableEntity
+}
+
+// order posts an order; the error is the connection's.
+func (g *gateway) order(bearer, key, body string) (answer, error) {
+	return ask(http.MethodPost, "http://"+g.addr+"/api/orders", bearer, key, body)
+}
+
+// insist asks again with the same key, as a customer with patience does, until
+// there is an answer that is not "wait" or "try later".
+func (g *gateway) insist(bearer, key, body string) answer {
+	g.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), readyTime)
+	defer cancel()
+	var last answer
+	var err error
+	for tick := every(ctx, 50*time.Millisecond); tick(); {
+		if last, err = g.order(bearer, key, body); err == nil && last.status < 500 && last.code() != "REQUEST_IN_PROGRESS" {
+			return last
+		}
+	}
+	g.t.Fatalf("no answer in %v: %d %s %v", readyTime, last.status, last.body, err)
+	return answer{}
+}
+
+func ask(method, url, bearer, key, body string) (answer, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
+	if err != nil {
+		return answer{}, err
+	}
+	r.Header.Set("Content-Type", "application/json")
+	if bearer != "" {
+		r.Header.Set("Authorization", "Bearer "+bearer)
+	}
+	if key != "" {
+		r.Header.Set("Idempotency-Key", key)
+	}
+	resp, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(r)
+	if err != nil {
+		return answer{}, err
+	}
+	defer func() { _ = resp.Body.Close() }() // only read
+	b, err := io.ReadAll(resp.Body)
+	return answer{resp.StatusCode, string(b), resp.Header.Get("Idempotent-Replayed") == "true"}, err
+}

@@ -1,0 +1,84 @@
+//go:build linux
+
+package chaos
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// slowDisk has the database wait 200 ms for each flush to its disk. Without
+// strace, or the right to use it, the disk is as fast as before.
+func (w *world) slowDisk() (end func()) {
+	end, _ = w.meddle("-e", "trace=fsync,fdatasync", "-e", "inject=fsync,fdatasync:delay_enter=200000")
+	return end
+}
+
+// fullLogDisk has every write to the binary log fail as on a full disk.
+func (w *world) fullLogDisk() (end func(), ok bool) {
+	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", w.databaseProcess()))
+	if err != nil {
+		return func() {}, false
+	}
+	for _, f := range files {
+		if path, err := os.Readlink(f); err == nil && strings.Contains(path, "/binlog.0") {
+			return w.meddle("-P", path, "-e", "trace=write,pwrite64", "-e", "inject=write,pwrite64:error=ENOSPC")
+		}
+	}
+	return func() {}, false
+}
+
+// meddle has strace come between the database and the kernel; false when it
+// cannot.
+func (w *world) meddle(how ...string) (end func(), ok bool) {
+	pid := w.databaseProcess()
+	strace, err := exec.LookPath("strace")
+	if pid == 0 || err != nil {
+		return func() {}, false
+	}
+	cmd := exec.Command(strace, append([]string{"-f", "-qq", "-o", "/dev/null", "-p", strconv.Itoa(pid)}, how...)...)
+	ended, err := startBound(cmd)
+	if err != nil {
+		return func() {}, false
+	}
+	return func() {
+		_ = cmd.Process.Signal(syscall.SIGINT) // it lets go of the process
+		<-ended
+	}, true
+}
+
+// traced reports whether strace has taken hold of the database.
+func (w *world) traced() bool {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", w.databaseProcess()))
+	return err == nil && !bytes.Contains(status, []byte("TracerPid:\t0\n"))
+}
+
+// databaseProcess finds the server by its port on the command line; zero when it
+// runs elsewhere.
+func (w *world) databaseProcess() int {
+	_, port, err := net.SplitHostPort(w.database.Addr)
+	if err != nil {
+		return 0
+	}
+	lines, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		return 0
+	}
+	for _, path := range lines {
+		line, err := os.ReadFile(path)
+		if err != nil || !bytes.Contains(append(line, 0), []byte("--port="+port+"\x00")) {
+			continue
+		}
+		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path))); err == nil {
+			return pid
+		}
+	}
+	return 0
+}

@@ -1,0 +1,58 @@
+//go:build linux
+
+package chaos
+
+import (
+	"errors"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestAFullLogDiskIsUnknownAndThenTrue: a COMMIT that waits for room in the
+// binary log is not answered, may still be carried out, and is not denied
+// meanwhile. The server looks for room once a minute.
+func TestAFullLogDiskIsUnknownAndThenTrue(t *testing.T) {
+	t.Parallel()
+	if *runFor < 2*time.Minute {
+		t.Skip("it takes more than a minute: make chaos runs it")
+	}
+	for _, engine := range []string{"MySQL", "MariaDB"} {
+		t.Run(engine, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, engine, gatewayProgram(t, ""))
+			makeRoom, ok := w.fullLogDisk()
+			if !ok {
+				t.Skip("without strace there is no full disk")
+			}
+			w.eventually(func() error {
+				if !w.traced() {
+					return errors.New("strace does not hold the database")
+				}
+				return nil
+			})
+			who := w.users[0]
+			const body = `{"sku":"tea","quantity":2,"amount":"39.80"}`
+			a, err := w.sites[0].order(who.Token, "k", body)
+			require.NoError(t, err, "everybody is answered in time")
+			require.Equal(t, http.StatusServiceUnavailable, a.status, a.body)
+			require.Contains(t, a.body, `"outcome":"unknown"`)
+			makeRoom()
+			var last answer
+			w.within(2*time.Minute, func() error {
+				last, err = w.sites[1].order(who.Token, "k", body)
+				if err == nil && last.status != http.StatusCreated {
+					err = errors.New(last.body)
+				}
+				return err
+			})
+			require.Equal(t, last.body, w.sites[2].insist(who.Token, "k", body).body)
+			require.Equal(t, 1, number(t, w.admin, "SELECT COUNT(*) FROM orders WHERE user_id = ?", who.User))
+			w.requireConserved()
+			w.requireNoMarks()
+			w.requireNothingLeft()
+		})
+	}
+}

@@ -1,0 +1,233 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/go-sql-driver/mysql"
+)
+
+// hosts are the servers that a DSN lists, of whom one at a time takes writes.
+// All pools of a store share what is known of it, so that they never talk to
+// two of them. Safe for concurrent use.
+type hosts struct {
+	each    []*mysql.Config // one per host, in the order of the DSN
+	primary atomic.Int32    // index of the host that last said that it takes writes, or nobody
+}
+
+const nobody = -1
+
+// errNoPrimary says that none of the hosts takes writes, or could be asked.
+var errNoPrimary = errors.New("no host of the DSN takes writes")
+
+// errReadOnlyHost says that a host could be asked, and takes none.
+var errReadOnlyHost = errors.New("the host is read-only")
+
+// parseHosts reads a DSN of go-sql-driver/mysql whose address may list several
+// hosts: user:password@tcp(db1:3306,db2:3306)/name.
+func parseHosts(dsn string) (*hosts, error) {
+	h := &hosts{}
+	h.primary.Store(nobody)
+	before, list, after := splitAddress(dsn)
+	for address := range strings.SplitSeq(list, ",") {
+		c, err := mysql.ParseDSN(before + strings.TrimSpace(address) + after)
+		if err != nil {
+			return nil, fmt.Errorf("mysql DSN: %w", err)
+		}
+		h.each = append(h.each, c)
+	}
+	return h, nil
+}
+
+// splitAddress cuts a DSN around the address in parentheses, where the driver
+// looks for it: before the last slash, and behind the last @ before that.
+func splitAddress(dsn string) (before, address, after string) {
+	end := strings.LastIndexByte(dsn, '/') - 1
+	if end < 0 || dsn[end] != ')' {
+		return dsn, "", ""
+	}
+	at := strings.LastIndexByte(dsn[:end], '@') + 1
+	begin := at + strings.IndexByte(dsn[at:end], '(') + 1
+	if begin == at {
+		return dsn, "", ""
+	}
+	return dsn[:begin], dsn[begin:end], dsn[end:]
+}
+
+// open opens a pool of sessions as configured, on the only host, or on the one
+// that takes writes.
+func (h *hosts) open(configured func(*mysql.Config) *mysql.Config) (*sql.DB, error) {
+	connectors := make([]driver.Connector, len(h.each))
+	for i, c := range h.each {
+		var err error
+		if connectors[i], err = mysql.NewConnector(configured(c.Clone())); err != nil {
+			return nil, fmt.Errorf("mysql DSN: %w", err)
+		}
+	}
+	if len(connectors) == 1 {
+		return sql.OpenDB(connectors[0]), nil
+	}
+	return sql.OpenDB(&primaryConnector{hosts: h, each: connectors}), nil
+}
+
+// confirm asks whether the primary still takes writes. When it does not, its
+// sessions are given up, those of the reads as well: a demoted server answers
+// reads, and does not know the newest orders.
+func (h *hosts) confirm(ctx context.Context, db *sql.DB) error {
+	if h == nil || len(h.each) == 1 {
+		return nil
+	}
+	host := h.primary.Load()
+	var value string
+	if err := db.QueryRowContext(ctx, readOnlyQuery).Scan(&value); err != nil {
+		return err
+	}
+	if isOff(value) {
+		return nil
+	}
+	h.primary.CompareAndSwap(host, nobody)
+	return fmt.Errorf("%w: %w", errNoPrimary, errReadOnlyHost)
+}
+
+// readOnlyQuery has the same answer for MySQL, whose super_read_only implies
+// it, and for MariaDB.
+const readOnlyQuery = "SELECT @@GLOBAL.read_only"
+
+func isOff(value string) bool { return value == "0" || strings.EqualFold(value, "OFF") }
+
+// primaryConnector makes sessions with the host that takes writes.
+type primaryConnector struct {
+	hosts *hosts
+	each  []driver.Connector
+}
+
+// Driver implements [driver.Connector].
+func (p *primaryConnector) Driver() driver.Driver { return p.each[0].Driver() }
+
+// Connect implements [driver.Connector]. The primary that is known is asked
+// alone; when it fails, all hosts are asked at once, so that one that does not
+// answer costs no time, and the first that takes writes is the primary.
+func (p *primaryConnector) Connect(ctx context.Context) (driver.Conn, error) {
+	if known := p.hosts.primary.Load(); known != nobody {
+		if s, err := p.ask(ctx, known); err == nil {
+			return s, nil
+		}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	found, failures := make([]*hostSession, len(p.each)), make([]error, len(p.each))
+	var winner atomic.Pointer[hostSession]
+	var asked sync.WaitGroup
+	for i := range p.each {
+		asked.Go(func() {
+			found[i], failures[i] = p.ask(ctx, int32(i)) //nolint:gosec // hosts of one DSN
+			if failures[i] == nil && winner.CompareAndSwap(nil, found[i]) {
+				cancel() // the others may stop
+			}
+		})
+	}
+	asked.Wait()
+	won := winner.Load()
+	for _, s := range found {
+		if s != nil && s != won {
+			_ = s.Close() // nothing was asked of it yet
+		}
+	}
+	if won == nil {
+		return nil, p.nobodyTakesWrites(failures)
+	}
+	p.hosts.primary.Store(won.host)
+	return won, nil
+}
+
+// ask connects to a host and has it say that it takes writes.
+func (p *primaryConnector) ask(ctx context.Context, host int32) (*hostSession, error) {
+	conn, err := p.each[host].Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s, ok := conn.(session)
+	if !ok {
+		return nil, errors.Join(fmt.Errorf("the driver's %T is no session", conn), conn.Close())
+	}
+	if err := takesWrites(ctx, s); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return &hostSession{session: s, hosts: p.hosts, host: host}, nil
+}
+
+func takesWrites(ctx context.Context, s session) (err error) {
+	rows, err := s.QueryContext(ctx, readOnlyQuery, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	values := make([]driver.Value, len(rows.Columns()))
+	if err := rows.Next(values); err != nil {
+		return fmt.Errorf("ask whether the host takes writes: %w", errors.Join(err, io.ErrUnexpectedEOF))
+	}
+	value, ok := values[0].([]byte)
+	if !ok {
+		value = fmt.Append(nil, values[0])
+	}
+	if !isOff(string(value)) {
+		return errReadOnlyHost
+	}
+	return nil
+}
+
+// nobodyTakesWrites tells a mistake that all hosts name alike, as a wrong
+// password, from what may mend itself.
+func (p *primaryConnector) nobodyTakesWrites(failures []error) error {
+	named := make([]error, len(failures))
+	passing := false
+	for i, err := range failures {
+		named[i] = fmt.Errorf("%s: %w", p.hosts.each[i].Addr, err)
+		passing = passing || errors.Is(err, errReadOnlyHost) || classifyMySQL(err) != faultPermanent
+	}
+	if !passing {
+		return errors.Join(named...)
+	}
+	return fmt.Errorf("%w: %w", errNoPrimary, errors.Join(named...))
+}
+
+// session is what database/sql uses of the driver's connection.
+type session interface {
+	driver.Conn
+	driver.ConnBeginTx
+	driver.ConnPrepareContext
+	driver.ExecerContext
+	driver.NamedValueChecker
+	driver.Pinger
+	driver.QueryerContext
+	driver.SessionResetter
+	driver.Validator
+}
+
+// hostSession is a session that the pool gives up when its host is not the
+// primary any more.
+type hostSession struct {
+	session
+	hosts *hosts
+	host  int32
+}
+
+// ResetSession implements [driver.SessionResetter].
+func (s *hostSession) ResetSession(ctx context.Context) error {
+	if s.hosts.primary.Load() != s.host {
+		return driver.ErrBadConn
+	}
+	return s.session.ResetSession(ctx)
+}
+
+// IsValid implements [driver.Validator].
+func (s *hostSession) IsValid() bool {
+	return s.hosts.primary.Load() == s.host && s.session.IsValid()
+}
