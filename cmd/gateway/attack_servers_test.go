@@ -217,8 +217,10 @@ func TestAFullRedisStaysBounded(t *testing.T) {
 			}
 			kept := names(t, client)
 			require.Less(t, len(kept), keys, "it is full")
-			if size, err := client.MemoryUsage(t.Context(), kept[0]).Result(); err == nil {
-				t.Logf("%d entries are kept, one has %d bytes", len(kept), size)
+			if len(kept) > 0 { // the connections' buffers count, and may have driven out all of them
+				if size, err := client.MemoryUsage(t.Context(), kept[0]).Result(); err == nil {
+					t.Logf("%d entries are kept, one has %d bytes", len(kept), size)
+				}
 			}
 			require.Less(t, usedMemory(t, client), limit+4<<20, "what is above the limit is the connections' own")
 			for i := 0; i < keys; i += 37 {
