@@ -4,7 +4,7 @@ WORKDIR /src
 COPY go.mod go.sum ./
 RUN go mod download
 COPY . .
-RUN CGO_ENABLED=0 go build -trimpath -buildvcs=false -o /out/oncegate ./cmd/gateway
+RUN CGO_ENABLED=0 go build -trimpath -buildvcs=false -pgo=cmd/gateway/release.pgo -o /out/oncegate ./cmd/gateway
 
 FROM gcr.io/distroless/static-debian12:nonroot
 COPY --from=build /out/oncegate /oncegate

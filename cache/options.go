@@ -56,8 +56,8 @@ type Options struct {
 	// filter has running. Required.
 	Client redis.UniversalClient
 	// Pipelining lets concurrent commands share round trips, in order, on one
-	// connection per node: many take a fraction of the time. One or two at a
-	// time go on connections of their own, as all do without it.
+	// connection per node: many take a fraction of the time. A lone one
+	// goes on a connection of its own, as all do without it.
 	Pipelining bool
 	// MACKey proves that an entry was written by a gateway; at least 16 bytes,
 	// the same on every gateway. Required.

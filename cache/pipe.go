@@ -26,8 +26,9 @@ func command(ctx context.Context, args ...any) once { return once{redis.NewStrin
 
 const (
 	// aloneAtOnce is up to how many commands under way each takes a connection
-	// of its own: a lone command costs half of what it costs in a stream.
-	aloneAtOnce = 2
+	// of its own: a lone command costs half of what it costs in a stream, and
+	// the second one already gains by sharing.
+	aloneAtOnce = 1
 	// maxQueued bounds the commands that wait for their turn in a stream.
 	maxQueued = 8192
 )

@@ -41,6 +41,7 @@ type benchFlags struct {
 	connections      []int
 	records          int64
 	paths            []string
+	profiles         string
 	gateway, against string
 	json             string
 }
@@ -65,6 +66,7 @@ func benchCommand() *cobra.Command {
 	s.StringSliceVar(&f.paths, "paths", nil, "only these: new-http, new-sql, dup-redis, dup-process, idle, records; circumstances, only measured when named: hot-user, hot-sku, gateways-2, gateways-4, redis-away-new, redis-away-dup; with --against: new, dup-redis, dup-process")
 	s.StringVar(&f.gateway, "gateway", "", "the oncegate binary; default: beside this program, or on PATH")
 	s.StringVar(&f.against, "against", "", "another oncegate binary to compare with, in place of the baselines")
+	s.StringVar(&f.profiles, "profiles", "", "directory for a CPU profile of the gateway on each path")
 	s.StringVar(&f.json, "json", "", "file for all that was measured")
 	return cmd
 }
@@ -120,9 +122,14 @@ func (f *benchFlags) config(progress io.Writer) (bench.Config, error) {
 	}
 	c := bench.Config{
 		Rounds: f.rounds, Window: time.Duration(f.seconds * float64(time.Second)), Connections: f.connections,
-		Records: f.records, Paths: f.paths,
+		Records: f.records, Paths: f.paths, Profiles: f.profiles,
 		Baseline: []string{self, baselineCommandName}, Reserve: reserve,
 		Version: version(), Progress: progress,
+	}
+	if f.profiles != "" {
+		if err := os.MkdirAll(f.profiles, 0o750); err != nil {
+			return c, fmt.Errorf("--profiles: %w", err)
+		}
 	}
 	if c.Gateway, err = findGateway(f.gateway, self); err != nil {
 		return c, err

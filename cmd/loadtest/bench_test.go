@@ -67,10 +67,16 @@ func skipWithoutServers(t *testing.T, stderr string) {
 
 func measuresEveryPath(t *testing.T, gateway string) {
 	t.Helper()
-	file := filepath.Join(t.TempDir(), "bench.json")
+	dir := t.TempDir()
+	file := filepath.Join(dir, "bench.json")
 	code, stdout, stderr := ran(t, benchProgram(gateway,
-		"--rounds", "1", "--seconds", "0.3", "--connections", "4,16", "--records", "2000", "--json", file))
+		"--rounds", "1", "--seconds", "0.3", "--connections", "4,16", "--records", "2000", "--json", file, "--profiles", dir))
 	require.Equal(t, exitOK, code, stderr)
+	for _, path := range []string{"new-http", "dup-redis", "dup-process"} {
+		profile, err := os.ReadFile(filepath.Join(dir, path+".pprof"))
+		require.NoError(t, err)
+		require.Equal(t, "\x1f\x8b", string(profile[:2]), "pprof's form is compressed")
+	}
 	text, err := os.ReadFile(file)
 	require.NoError(t, err)
 	var report bench.Report

@@ -66,7 +66,10 @@ func (s *stage) measure(ctx context.Context, p *path) (rows []Row, err error) {
 		}
 		rows = append(rows, row)
 	}
-	return rows, nil
+	if s.c.Profiles != "" && subject.admin != "" {
+		err = s.profile(ctx, p, subject)
+	}
+	return rows, err
 }
 
 func (s *stage) takeTurns(ctx context.Context, p *path, subject, baseline *target, connections int) (Row, error) {

@@ -18,6 +18,7 @@ type Config struct {
 	Connections []int         // ascending
 	Records     int64         // rows for the path with a full table; 0 leaves it out
 	Paths       []string      // the ids of paths to measure; none: all
+	Profiles    string        // directory for a profile of the gateway on each path; "": none is made
 
 	Gateway string // the program under test
 	Against string // another build of it to compare with, in place of the baselines

@@ -181,6 +181,7 @@ func (d *deployment) creating(users []drive.Identity) *target {
 	return &target{
 		worker: func(ctx context.Context, _ int) (worker, error) { return p.worker(ctx, fresh(users), made), nil },
 		stop:   d.closers.close,
+		admin:  d.admin,
 	}
 }
 
@@ -194,5 +195,6 @@ func (d *deployment) replaying(ctx context.Context, users []drive.Identity) (*ta
 		worker: func(ctx context.Context, i int) (worker, error) { return p.worker(ctx, known(users, i), replayed), nil },
 		layers: d.layers,
 		stop:   d.closers.close,
+		admin:  d.admin,
 	}, nil
 }

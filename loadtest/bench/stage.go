@@ -34,6 +34,7 @@ type target struct {
 	worker func(ctx context.Context, i int) (worker, error)
 	layers func(ctx context.Context) (Layers, error) // nil: a baseline has none
 	stop   func() error
+	admin  string // address of the gateway's admin listener; a baseline has none
 	note   string // for whoever reads the table
 }
 

@@ -1,0 +1,101 @@
+package store
+
+import (
+	"database/sql"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+	"github.com/stretchr/testify/require"
+
+	"github.com/oncegate/oncegate/order/ordertest"
+)
+
+// What keeps a second order out must be there, byte for byte, when the gateway
+// starts.
+func TestASchemaThatDriftedIsRefused(t *testing.T) {
+	t.Parallel()
+	for change, says := range map[string]string{
+		"ALTER TABLE orders ADD KEY spare (user_id), DROP KEY uk_orders_key":          "the table orders has no unique index on (user_id,idempotency_key,line_no)",
+		"ALTER TABLE orders ADD KEY spare (user_id), DROP KEY uk_orders_number":       "the table orders has no unique index on (user_id,external_order_no)",
+		"ALTER TABLE stock MODIFY sku VARCHAR(64) COLLATE utf8mb4_general_ci":         "stock.sku has the collation utf8mb4_general_ci",
+		"ALTER TABLE orders DROP COLUMN external_order_no, DROP KEY uk_orders_number": "the column orders.external_order_no is missing",
+		"DELETE FROM goose_db_version WHERE version_id > 1":                           "schema",
+	} {
+		t.Run(change, func(t *testing.T) {
+			t.Parallel()
+			onServers(t, func(t *testing.T, dsn string) {
+				onRawSession(t, dsn, func(db *sql.DB) {
+					_, err := db.ExecContext(t.Context(), change)
+					require.NoError(t, err)
+				})
+				_, err := Open(t.Context(), Options{DSN: dsn, Renderer: ordertest.PlainRenderer{}})
+				require.ErrorContains(t, err, says)
+			})
+		})
+	}
+}
+
+// Whatever the DSN says, code pins what the decision rests on.
+func TestSessionsArePinnedWhateverTheDSNSays(t *testing.T) {
+	t.Parallel()
+	onServers(t, func(t *testing.T, dsn string) {
+		c, err := mysql.ParseDSN(dsn)
+		require.NoError(t, err)
+		c.ClientFoundRows, c.InterpolateParams, c.MultiStatements = false, false, true
+		c.Params = map[string]string{
+			"sql_mode": "''", "time_zone": "'+05:00'", "autocommit": "1",
+			"innodb_lock_wait_timeout": "50", "wait_timeout": "28800",
+		}
+		h := openHarness(t, Options{DSN: c.FormatDSN(), LockWaitTimeout: time.Second, WaitTimeout: 20 * time.Second})
+		isolation := "@@transaction_isolation"
+		if h.d.name == "mariadb" {
+			isolation = "@@tx_isolation"
+		}
+		for name, want := range map[string]string{
+			isolation: "READ-COMMITTED", "@@time_zone": "+00:00", "@@innodb_lock_wait_timeout": "1", "@@wait_timeout": "20", "@@autocommit": "0",
+		} {
+			var got string
+			require.NoError(t, h.writes.QueryRowContext(t.Context(), "SELECT "+name).Scan(&got))
+			require.Equal(t, want, got, name)
+		}
+		_, err = h.writes.ExecContext(t.Context(), "INSERT INTO stock (sku, available, supplied) VALUES (REPEAT('x', 65), 1, 1)")
+		require.Error(t, err, "a key that is too long must never be cut")
+	})
+}
+
+// A server closes sessions that are idle, and what is sent into one must not
+// become anybody's answer.
+func TestSessionsThatTheServerClosedGoUnnoticed(t *testing.T) {
+	t.Parallel()
+	onServers(t, func(t *testing.T, dsn string) {
+		h := openHarness(t, Options{DSN: dsn, Workers: 1, LockWaitTimeout: time.Second, ReadTimeout: 2 * time.Second, WaitTimeout: 3 * time.Second})
+		account(t, h, "ann", 1_000_00)
+		var session int
+		for i := range 3 {
+			require.Equal(t, "created", kinds(submit(t, h, command(t, "ann", fmt.Sprint("k", i), potsticker(1)))()))
+			require.NoError(t, h.writes.QueryRowContext(t.Context(), "SELECT CONNECTION_ID()").Scan(&session))
+			onRawSession(t, dsn, func(db *sql.DB) {
+				require.Eventually(t, func() bool {
+					var left int
+					err := db.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE ID = ?", session).Scan(&left)
+					return err == nil && left == 0
+				}, time.Minute, 50*time.Millisecond, "idle sessions end")
+			})
+		}
+		require.Equal(t, "created", kinds(submit(t, h, command(t, "ann", "k3", potsticker(1)))()))
+		n, err := h.CountOrders(t.Context(), "ann")
+		require.NoError(t, err)
+		require.Equal(t, 4, n)
+	})
+}
+
+// onRawSession gives a test a session that nothing is pinned in.
+func onRawSession(t *testing.T, dsn string, use func(*sql.DB)) {
+	t.Helper()
+	db, err := sql.Open("mysql", dsn)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, db.Close()) }()
+	use(db)
+}
