@@ -18,9 +18,8 @@ import (
 	"github.com/oncegate/oncegate/loadtest/bench"
 )
 
-// TestBench runs the whole of it, on servers of its own, against a gateway that
-// is built for it.
-func TestBench(t *testing.T) {
+// TestAgainstAGateway runs what needs the server's program, which is built once.
+func TestAgainstAGateway(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "oncegate")
 	build := exec.Command("go", "build", "-buildvcs=false", "-o", path, "github.com/oncegate/oncegate/cmd/gateway")
@@ -28,9 +27,11 @@ func TestBench(t *testing.T) {
 	out, err := build.CombinedOutput()
 	require.NoError(t, err, string(out))
 	for name, scene := range map[string]func(t *testing.T, gateway string){
-		"MeasuresEveryPathOnRealServers":   measuresEveryPath,
-		"OfTwoBuildsHasAVerdict":           hasAVerdict,
-		"EndsWhatItStartedWhenInterrupted": endsWhatItStarted,
+		"BenchMeasuresEveryPathOnRealServers":   measuresEveryPath,
+		"BenchOfTwoBuildsHasAVerdict":           hasAVerdict,
+		"BenchEndsWhatItStartedWhenInterrupted": endsWhatItStarted,
+		"MixedHoldsThroughAnOutage":             mixedThroughAnOutage,
+		"CallbacksHaveOneEffect":                callbacksAgainstAGateway,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -159,18 +159,18 @@ func uuid(hex string) string {
 // driven without its admin listener needs.
 func CreateUsers(ctx context.Context, db *Database, users []string, balance int64) error {
 	amount, at := any(fmt.Sprintf("%d.%02d", balance/100, balance%100)), any(time.Now().UTC().Format("2006-01-02 15:04:05.000"))
-	insert := "INSERT IGNORE INTO users (user_id, balance, created_at) VALUES "
+	insert := "INSERT IGNORE INTO users (user_id, balance, credited, created_at) VALUES "
 	if db.embedded {
 		amount, at = balance, time.Now().UnixMilli()
-		insert = "INSERT OR IGNORE INTO users (user_id, balance, created_at) VALUES "
+		insert = "INSERT OR IGNORE INTO users (user_id, balance, credited, created_at) VALUES "
 	}
 	for len(users) > 0 {
 		n := min(len(users), usersPerQuery)
-		args := make([]any, 0, 3*n)
+		args := make([]any, 0, 4*n)
 		for _, u := range users[:n] {
-			args = append(args, u, amount, at)
+			args = append(args, u, amount, amount, at) // all that was credited is what an audit starts from
 		}
-		if _, err := db.ExecContext(ctx, insert+strings.TrimSuffix(strings.Repeat("(?,?,?),", n), ","), args...); err != nil {
+		if _, err := db.ExecContext(ctx, insert+strings.TrimSuffix(strings.Repeat("(?,?,?,?),", n), ","), args...); err != nil {
 			return fmt.Errorf("create the users: %w", err)
 		}
 		users = users[n:]

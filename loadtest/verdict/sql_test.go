@@ -18,7 +18,7 @@ import (
 // schema is the part of the deployment's tables that the audit reads, without
 // the constraints that would keep the seeded faults out.
 const schema = `
-CREATE TABLE users (user_id TEXT PRIMARY KEY, balance INTEGER NOT NULL, created_at INTEGER NOT NULL);
+CREATE TABLE users (user_id TEXT PRIMARY KEY, balance INTEGER NOT NULL, credited INTEGER NOT NULL, created_at INTEGER NOT NULL);
 CREATE TABLE orders (order_id BLOB PRIMARY KEY, user_id TEXT, idempotency_key TEXT, line_no INTEGER, external_order_no TEXT,
 	sku TEXT, quantity INTEGER, amount INTEGER, status TEXT);
 CREATE TABLE idempotency_records (user_id TEXT, idempotency_key TEXT, status INTEGER, order_id BLOB);`
@@ -167,8 +167,9 @@ func TestUsersAreCreatedOnce(t *testing.T) {
 	for range 2 {
 		require.NoError(t, CreateUsers(context.Background(), b.Database, users, 5000))
 	}
-	var n, balance int
-	require.NoError(t, b.QueryRowContext(t.Context(), "SELECT COUNT(*), MAX(balance) FROM users").Scan(&n, &balance))
+	var n, balance, credited int
+	require.NoError(t, b.QueryRowContext(t.Context(), "SELECT COUNT(*), MAX(balance), MIN(credited) FROM users").Scan(&n, &balance, &credited))
 	require.Equal(t, 450, n)
 	require.Equal(t, 5000, balance)
+	require.Equal(t, 5000, credited)
 }
