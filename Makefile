@@ -70,6 +70,10 @@ chaos: prepare ## faults under traffic for ten minutes (CHAOS_FLAGS="-for 1h -se
 chaos-short: prepare ## the cut of it that every change has to pass
 	$(CHAOS) -for 110s -rapid.checks=50 $(CHAOS_FLAGS)
 
+.PHONY: ha
+ha: prepare ## fail over a Redis Cluster, Sentinels, MySQL Group Replication and MariaDB under traffic (about five minutes)
+	$(GO) test -count=1 -timeout $(TIMEOUT) -v -tags ha ./internal/hatest $(HA_FLAGS)
+
 .PHONY: seeded-bugs
 seeded-bugs: prepare ## make each mistake of the flaws_on.go files, and demand that its test notices
 	$(GO) test -count=1 -timeout $(TIMEOUT) -v -tags seededbugs -run '^(TestSeededBugsAreCaught|TestTheNemesisNoticesSeededBugs)$$' ./internal/chaos

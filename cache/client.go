@@ -31,6 +31,11 @@ type ClientOptions struct {
 // it longer than for an operation: it goes on without its caller, for the next.
 const dialFactor = 10
 
+// clusterMapAge is how old the map of a Cluster's slots may become. A node that
+// is dead tells nobody where its slots went, and the users of those slots bypass
+// the filter until the map is read again; the client's default is a minute.
+const clusterMapAge = 2 * time.Second
+
 // OpenClient makes a client whose every call ends within the operation
 // time-out, whatever Redis does. Commands are never sent twice: a resent
 // SET NX would tell the owner of a key that somebody else owns it.
@@ -50,11 +55,14 @@ func OpenClient(o ClientOptions) (redis.UniversalClient, error) {
 		DisableIdentity:          true, // no commands but ours, on no connection
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	}
-	if o.Cluster {
-		u.MaxRedirects = 3 // MOVED and ASK: the command was not carried out where it was sent
-	}
 	resend(u)
-	return redis.NewUniversalClient(u), nil
+	if !o.Cluster {
+		return redis.NewUniversalClient(u), nil
+	}
+	u.MaxRedirects = 3 // MOVED and ASK: the command was not carried out where it was sent
+	c := u.Cluster()
+	c.ClusterStateReloadInterval = clusterMapAge
+	return redis.NewClusterClient(c), nil
 }
 
 func (o *ClientOptions) validate() error {

@@ -76,7 +76,7 @@ type Auth struct {
 
 // MySQL is the database that decides.
 type MySQL struct {
-	DSN             Secret        `conf:"dsn" doc:"user:password@tcp(host:3306)/name of MySQL or MariaDB; empty: the embedded SQLite under data_dir"`
+	DSN             Secret        `conf:"dsn" doc:"user:password@tcp(host:3306)/name of MySQL or MariaDB; tcp(db1:3306,db2:3306) uses the host whose read_only is off; empty: the embedded SQLite under data_dir"`
 	ReadConns       int           `conf:"read_conns" doc:"connections for reads; the ledger has its own"`
 	ConnectTimeout  time.Duration `conf:"connect_timeout" doc:"for one connection attempt"`
 	StartTimeout    time.Duration `conf:"start_timeout" doc:"how long the start waits for a database that is not there yet"`

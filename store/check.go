@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 )
 
 // checkServer looks at what the decision rests on. A setting that breaks an
@@ -37,6 +39,7 @@ func (s *Store) variables(ctx context.Context) (map[string]string, error) {
 		"innodb_flush_log_at_trx_commit", "sync_binlog", "log_bin", "binlog_format",
 		"rpl_semi_sync_master_wait_point", "rpl_semi_sync_source_wait_point",
 		"rpl_semi_sync_master_enabled", "rpl_semi_sync_source_enabled", "innodb_doublewrite",
+		"rpl_semi_sync_master_timeout", "rpl_semi_sync_source_timeout",
 	}
 	q := query{d: s.d}
 	q.reset("SHOW GLOBAL VARIABLES WHERE Variable_name IN ")
@@ -58,8 +61,13 @@ func weakSettings() []string {
 	return []string{
 		"innodb_flush_log_at_trx_commit", "sync_binlog", "innodb_doublewrite",
 		"rpl_semi_sync_master_wait_point", "rpl_semi_sync_source_wait_point",
+		"rpl_semi_sync_master_timeout", "rpl_semi_sync_source_timeout",
 	}
 }
+
+// longSemiSync is a time-out of semi-synchronous replication that no outage of
+// a replica is expected to outlast.
+const longSemiSync = time.Hour
 
 // weaknesses names the settings with which a crash or a failover may lose
 // orders that were answered.
@@ -75,9 +83,15 @@ func weaknesses(vars map[string]string) map[string]string {
 		found["innodb_doublewrite"] = "it is off: a torn page cannot be repaired"
 	}
 	for _, role := range []string{"master", "source"} {
-		name := "rpl_semi_sync_" + role + "_wait_point"
-		if isOn(vars["rpl_semi_sync_"+role+"_enabled"]) && vars[name] == "AFTER_COMMIT" {
+		if !isOn(vars["rpl_semi_sync_"+role+"_enabled"]) {
+			continue
+		}
+		if name := "rpl_semi_sync_" + role + "_wait_point"; vars[name] == "AFTER_COMMIT" {
 			found[name] = "it is AFTER_COMMIT: an order is visible, and replayed, before a replica has it"
+		}
+		name := "rpl_semi_sync_" + role + "_timeout"
+		if ms, err := strconv.ParseInt(vars[name], 10, 64); err == nil && ms < longSemiSync.Milliseconds() {
+			found[name] = "it is " + vars[name] + " ms: after that, commits are answered that no replica has"
 		}
 	}
 	return found

@@ -147,6 +147,16 @@ const (
 	erReadOnlyMode      = 1836
 	erRollbackAtCommit  = 3101 // group replication refused the transaction
 	erIdleClosed        = 4031
+	erConnectionKilled  = 1927 // MariaDB
+	erSessionKilled     = 3169
+	erRunHook           = 3100 // group replication: the member is leaving its group
+	erHoldTimeout       = 3781 // group replication: the new primary has not caught up yet
+	erHoldKilled        = 3782
+	erHoldMemberStatus  = 3783
+	erGroupNotOnline    = 3796 // group replication: the member is in no state to serve
+	erGroupWaitBefore   = 3797
+	erGroupWaitAfter    = 3798
+	erGroupStopping     = 3799
 	erDiskFull          = 1021
 	erTableFull         = 1114
 	erErrorDuringCommit = 1180
@@ -169,7 +179,9 @@ func classifyMySQL(err error) fault {
 		case erLockDeadlock, erCheckread, erRollbackAtCommit:
 			return faultConflict
 		case erConCount, erServerShutdown, erUserLimit, erQueryInterrupted, erOptionPreventsRun, erReadOnlyTx,
-			erReadOnlyMode, erIdleClosed, erDiskFull, erTableFull, erErrorDuringCommit, erUnknownCom:
+			erReadOnlyMode, erIdleClosed, erDiskFull, erTableFull, erErrorDuringCommit, erUnknownCom,
+			erConnectionKilled, erSessionKilled, erRunHook, erHoldTimeout, erHoldKilled, erHoldMemberStatus,
+			erGroupNotOnline, erGroupWaitBefore, erGroupWaitAfter, erGroupStopping:
 			return faultUnavailable
 		default:
 			return faultPermanent

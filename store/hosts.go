@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/go-sql-driver/mysql"
 )
@@ -111,35 +112,49 @@ type primaryConnector struct {
 // Driver implements [driver.Connector].
 func (p *primaryConnector) Driver() driver.Driver { return p.each[0].Driver() }
 
-// Connect implements [driver.Connector]. The primary that is known is asked
-// alone; when it fails, all hosts are asked at once, so that one that does not
-// answer costs no time, and the first that takes writes is the primary.
+// headStart is how long the known primary is waited for before the others are
+// asked as well. It is far above a handshake on a network of one place.
+const headStart = 250 * time.Millisecond
+
+// Connect implements [driver.Connector]. The known primary is asked first. When
+// it fails, or takes long, the others are asked at the same time, so that a host
+// that does not answer holds up nobody; the first that takes writes is the
+// primary.
 func (p *primaryConnector) Connect(ctx context.Context) (driver.Conn, error) {
-	if known := p.hosts.primary.Load(); known != nobody {
-		if s, err := p.ask(ctx, known); err == nil {
-			return s, nil
-		}
-	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	found, failures := make([]*hostSession, len(p.each)), make([]error, len(p.each))
-	var winner atomic.Pointer[hostSession]
-	var asked sync.WaitGroup
-	for i := range p.each {
+	others, begin := context.WithTimeout(ctx, headStart)
+	defer begin()
+	known := p.hosts.primary.Load()
+	if known == nobody {
+		begin()
+	}
+	var (
+		winner   atomic.Pointer[hostSession]
+		asked    sync.WaitGroup
+		failures = make([]error, len(p.each))
+	)
+	for host := range int32(len(p.each)) { //nolint:gosec // the hosts of one DSN
 		asked.Go(func() {
-			found[i], failures[i] = p.ask(ctx, int32(i)) //nolint:gosec // hosts of one DSN
-			if failures[i] == nil && winner.CompareAndSwap(nil, found[i]) {
+			if host != known {
+				<-others.Done()
+			}
+			s, err := p.ask(ctx, host)
+			failures[host] = err
+			switch {
+			case err != nil:
+				if host == known {
+					begin()
+				}
+			case winner.CompareAndSwap(nil, s):
 				cancel() // the others may stop
+			default:
+				_ = s.Close() // another was faster
 			}
 		})
 	}
 	asked.Wait()
 	won := winner.Load()
-	for _, s := range found {
-		if s != nil && s != won {
-			_ = s.Close() // nothing was asked of it yet
-		}
-	}
 	if won == nil {
 		return nil, p.nobodyTakesWrites(failures)
 	}

@@ -72,6 +72,7 @@ func TestUnansweredCommitIsResolved(t *testing.T) {
 		"NeverDelivered": faultproxy.CutBefore,
 		"DeliveredLate":  faultproxy.DelayForward{For: 2500 * time.Millisecond},
 		"Refused":        faultproxy.AnswerError{Code: 1213, State: "40001", Message: "Deadlock found"},
+		"LeavingGroup":   faultproxy.AnswerError{Code: 3100, State: "HY000", Message: "Error on observer while running replication hook 'before_commit'."},
 		"RefusedByGroup": faultproxy.AnswerError{Code: 3101, State: "HY000", Message: "Plugin instructed the server to rollback"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -69,6 +69,8 @@ func rules() []struct {
 		{"internal/crashpoint", rule{}},
 		// It drives the binaries as anybody could; the harness judges what they did.
 		{"internal/chaos", rule{inTests: []string{"loadtest", "internal/crashpoint"}, foreign: true}},
+		// So does this one, on engines that fail over.
+		{"internal/hatest", rule{inTests: []string{"loadtest", "store"}, foreign: true}},
 		{"internal/archtest", rule{}},
 		// The gateway's own loader judges the environment in the compose file.
 		{"internal/composetest", rule{ours: []string{"configs"}, foreign: true}},

@@ -1,0 +1,156 @@
+//go:build linux && ha
+
+package hatest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/oncegate/oncegate/internal/testserver"
+)
+
+// groupName is any UUID: that the members meet is up to their ports.
+const groupName = "8f4b6c2e-1d0a-4d5b-9c3e-0a7b6c5d4e3f"
+
+// startGroup starts three MySQL servers with Group Replication, the first of
+// which is the single primary, and waits until all are online.
+func startGroup(t *testing.T) []*member {
+	t.Helper()
+	var locals []string
+	for range 3 {
+		locals = append(locals, reserve(t).Addr())
+	}
+	var group []*member
+	for i, local := range locals {
+		m := newMember(t, testserver.StartMySQLNode(t,
+			fmt.Sprintf("--server-id=%d", i+1), "--gtid-mode=ON", "--enforce-gtid-consistency=ON",
+			"--performance-schema=ON", "--innodb-buffer-pool-size=64M", "--report-host=127.0.0.1",
+			"--plugin-load-add=group_replication.so",
+			"--loose-group-replication-group-name="+groupName,
+			"--loose-group-replication-start-on-boot=OFF",
+			"--loose-group-replication-local-address="+local,
+			"--loose-group-replication-group-seeds="+strings.Join(locals, ","),
+			"--loose-group-replication-single-primary-mode=ON",
+			"--loose-group-replication-consistency=BEFORE_ON_PRIMARY_FAILOVER",
+			"--loose-group-replication-exit-state-action=READ_ONLY",
+			"--loose-group-replication-unreachable-majority-timeout=5",
+			"--loose-group-replication-member-expel-timeout=0",
+			"--loose-group-replication-autorejoin-tries=10",
+		))
+		if plugin, err := m.text(t.Context(), "SELECT COUNT(*) FROM information_schema.plugins WHERE plugin_name = 'group_replication'"); err != nil || plugin != "1" {
+			t.Skipf("this MySQL has no Group Replication: %v", err)
+		}
+		m.exec(
+			"CHANGE REPLICATION SOURCE TO SOURCE_USER = 'root', SOURCE_PASSWORD = '' FOR CHANNEL 'group_replication_recovery'",
+			"RESET BINARY LOGS AND GTIDS",
+		)
+		if i == 0 {
+			m.exec("SET GLOBAL group_replication_bootstrap_group = ON", "START GROUP_REPLICATION", "SET GLOBAL group_replication_bootstrap_group = OFF")
+		} else {
+			m.exec("START GROUP_REPLICATION")
+		}
+		group = append(group, m)
+		group[0].awaitText(online, fmt.Sprint(i+1))
+	}
+	return group
+}
+
+const online = "SELECT COUNT(*) FROM performance_schema.replication_group_members WHERE member_state = 'ONLINE'"
+
+// awaitElected waits until one of the members takes writes, and returns it.
+func awaitElected(t *testing.T, among []*member) (elected *member) {
+	t.Helper()
+	await(t, "a member is elected", func(ctx context.Context) error {
+		for _, m := range among {
+			if state, err := m.text(ctx, "SELECT CONCAT(@@GLOBAL.super_read_only, member_role, member_state)"+
+				" FROM performance_schema.replication_group_members WHERE member_id = @@server_uuid"); err == nil && state == "0PRIMARYONLINE" {
+				elected = m
+				return nil
+			}
+		}
+		return errors.New("none takes writes")
+	})
+	return elected
+}
+
+func without(group []*member, m *member) []*member {
+	return slices.DeleteFunc(slices.Clone(group), func(other *member) bool { return other == m })
+}
+
+// The primary of a group is cut off by a freeze, comes back when another was
+// elected, and then the other is killed. The gateway has all three in its DSN.
+func TestGroupReplicationElectsAnotherPrimary(t *testing.T) { //nolint:paralleltest // a run has the machine to itself
+	group := startGroup(t)
+	group[0].createShop()
+	dsn := shopDSN(group...)
+	g := startGateway(t, settings(dsn, map[string]string{"REDIS__ADDRS": testserver.Redis(t).Addr}))
+	c := send(t, g)
+	c.awaitMore(60)
+
+	frozen := time.Now()
+	group[0].Stop()
+	second := awaitElected(t, group[1:])
+	electedAfterFreeze := time.Since(frozen)
+	c.awaitMore(40)
+	group[0].Cont()
+	await(t, "the old primary follows", func(ctx context.Context) error {
+		n, err := second.text(ctx, online)
+		if err == nil && n != "3" {
+			err = errors.New(n + " members are online")
+		}
+		return err
+	})
+	c.awaitMore(40)
+
+	killed := time.Now()
+	second.Kill()
+	third := awaitElected(t, without(group, second))
+	electedAfterKill := time.Since(killed)
+	c.awaitMore(60)
+	changes, err := g.metric(t.Context(), "oncegate_ledger_server_changes_total")
+	require.NoError(t, err)
+
+	j := c.judge(c.finish(), shopDSN(third))
+	t.Logf("MySQL %s: another primary %v after the freeze and %v after the kill; the gateway saw %.0f changes of server",
+		third.Version, electedAfterFreeze.Round(10*time.Millisecond), electedAfterKill.Round(10*time.Millisecond), changes)
+	c.requireClean(j)
+	// One for each, and more when a session with the old primary has its answer
+	// after all.
+	require.GreaterOrEqual(t, changes, 2.0)
+	audited(t, shopDSN(third))
+}
+
+// The primary is parted from the others, while the gateway still reaches it: it
+// cannot commit, gives up after a while, and the others elect another.
+func TestGroupReplicationPartsFromItsPrimary(t *testing.T) { //nolint:paralleltest // a run has the machine to itself
+	group := startGroup(t)
+	group[0].createShop()
+	g := startGateway(t, settings(shopDSN(group...), map[string]string{"REDIS__ADDRS": testserver.Redis(t).Addr}))
+	c := send(t, g)
+	c.awaitMore(60)
+
+	parted := time.Now()
+	group[1].Stop()
+	group[2].Stop()
+	c.awaitUnknown(10)
+	group[0].awaitText("SELECT @@GLOBAL.super_read_only", "1")
+	gaveUp := time.Since(parted)
+	group[1].Cont()
+	group[2].Cont()
+	elected := awaitElected(t, group[1:])
+	took := time.Since(parted)
+	c.awaitMore(60)
+
+	j := c.judge(c.finish(), shopDSN(elected))
+	t.Logf("MySQL %s: the parted primary gave up after %v, another was elected %v after the parting",
+		elected.Version, gaveUp.Round(10*time.Millisecond), took.Round(10*time.Millisecond))
+	c.requireClean(j)
+	audited(t, shopDSN(elected))
+}

@@ -1,0 +1,191 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+	"github.com/stretchr/testify/require"
+
+	"github.com/oncegate/oncegate/internal/faultproxy"
+	"github.com/oncegate/oncegate/internal/testserver"
+	"github.com/oncegate/oncegate/order"
+)
+
+func TestDSNMayListHosts(t *testing.T) {
+	t.Parallel()
+	for dsn, want := range map[string][]string{
+		"u:p@tcp(a:1)/d":                        {"a:1"},
+		"u:p@tcp(a:1,b:2)/d":                    {"a:1", "b:2"},
+		"u:p@tcp(a, b:2 ,c)/d?timeout=1s":       {"a:3306", "b:2", "c:3306"},
+		"u:p@tcp([::1]:1,[::2]:2)/d":            {"[::1]:1", "[::2]:2"},
+		"u:p@x,(/),y@tcp(a:1,b:2)/d":            {"a:1", "b:2"},
+		"u:(p,q)@/d":                            {"127.0.0.1:3306"},
+		"u@unix(/run/mysqld.sock)/d":            {"/run/mysqld.sock"},
+		"tcp(a:1,b:2)/d":                        {"a:1", "b:2"},
+		"u@tcp(a:1,b:2)/d?loc=Europe%2FBerlin":  {"a:1", "b:2"},
+		"u@tcp/d":                               {"127.0.0.1:3306"},
+		"/d":                                    {"127.0.0.1:3306"},
+		"u:p@tcp(a:1,a:2,a:3)/d?parseTime=true": {"a:1", "a:2", "a:3"},
+	} {
+		h, err := parseHosts(dsn)
+		require.NoError(t, err, dsn)
+		var got []string
+		for _, c := range h.each {
+			got = append(got, c.Addr)
+			require.Equal(t, "d", c.DBName, dsn)
+			require.Equal(t, h.each[0].User, c.User, dsn)
+			require.Equal(t, h.each[0].Passwd, c.Passwd, dsn)
+		}
+		require.Equal(t, want, got, dsn)
+	}
+	for _, dsn := range []string{"u@tcp(a:1,b:2)", "u@tcp(a:1,b:2/d", "u@tcp(a:1,b:2)/d?timeout=soon"} {
+		_, err := parseHosts(dsn)
+		require.ErrorContains(t, err, "mysql DSN", dsn)
+	}
+}
+
+func TestEachHostIsVerifiedByItsOwnName(t *testing.T) {
+	t.Parallel()
+	h, err := parseHosts("u@tcp(a.example:1,b.example:2)/d?tls=true")
+	require.NoError(t, err)
+	require.Equal(t, "a.example", h.each[0].TLS.ServerName)
+	require.Equal(t, "b.example", h.each[1].TLS.ServerName)
+}
+
+// twoHosts are two links to one server each.
+type twoHosts struct {
+	admin [2]*sql.DB
+	link  [2]*faultproxy.Proxy
+	hosts *hosts
+	pool  *sql.DB
+}
+
+func startTwoHosts(t *testing.T) *twoHosts {
+	t.Helper()
+	w := &twoHosts{}
+	dsn := "root@tcp("
+	for i := range w.admin {
+		server := testserver.StartMariaDB(t)
+		var err error
+		w.admin[i], err = sql.Open("mysql", server.RootDSN)
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, w.admin[i].Close()) })
+		w.link[i] = faultproxy.New(t, server.Addr)
+		dsn += w.link[i].Addr() + ","
+	}
+	var err error
+	w.hosts, err = parseHosts(dsn[:len(dsn)-1] + ")/")
+	require.NoError(t, err)
+	w.pool, err = w.hosts.open(func(c *mysql.Config) *mysql.Config {
+		c.Timeout, c.ReadTimeout, c.Logger = 5*time.Second, 5*time.Second, &mysql.NopLogger{}
+		return c
+	})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, w.pool.Close()) })
+	return w
+}
+
+func (w *twoHosts) setReadOnly(t *testing.T, host int, on string) {
+	t.Helper()
+	_, err := w.admin[host].ExecContext(t.Context(), "SET GLOBAL read_only = "+on)
+	require.NoError(t, err)
+}
+
+// answers returns the port of the server that the pool talks to.
+func (w *twoHosts) answers(t *testing.T) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	var port string
+	require.NoError(t, w.pool.QueryRowContext(ctx, "SELECT @@port").Scan(&port))
+	return port
+}
+
+func (w *twoHosts) port(t *testing.T, host int) (port string) {
+	t.Helper()
+	require.NoError(t, w.admin[host].QueryRowContext(t.Context(), "SELECT @@port").Scan(&port))
+	return port
+}
+
+func TestTheHostThatTakesWritesIsUsed(t *testing.T) {
+	t.Parallel()
+	w := startTwoHosts(t)
+	first, second := w.port(t, 0), w.port(t, 1)
+	require.NotEqual(t, first, second)
+	w.setReadOnly(t, 0, "1")
+	require.Equal(t, second, w.answers(t), "the first is read-only")
+
+	w.setReadOnly(t, 1, "1")
+	require.Equal(t, second, w.answers(t), "sessions stay until somebody asks")
+	err := w.hosts.confirm(t.Context(), w.pool)
+	require.ErrorIs(t, err, errNoPrimary)
+	require.Equal(t, faultUnavailable, classifyMySQL(err))
+	err = w.pool.PingContext(t.Context())
+	require.ErrorIs(t, err, errNoPrimary)
+	require.ErrorIs(t, err, errReadOnlyHost)
+	require.ErrorContains(t, err, w.link[0].Addr())
+	require.ErrorContains(t, err, w.link[1].Addr())
+
+	w.setReadOnly(t, 0, "0")
+	require.Equal(t, first, w.answers(t), "it was promoted")
+	require.NoError(t, w.hosts.confirm(t.Context(), w.pool))
+
+	w.setReadOnly(t, 1, "0")
+	w.setReadOnly(t, 0, "1")
+	require.ErrorIs(t, w.hosts.confirm(t.Context(), w.pool), errNoPrimary)
+	require.Equal(t, second, w.answers(t), "no session with the demoted is used again")
+}
+
+func TestAHostThatIsSilentOrGoneIsPassedOver(t *testing.T) {
+	t.Parallel()
+	w := startTwoHosts(t)
+	second := w.port(t, 1)
+	w.setReadOnly(t, 1, "1")
+	require.Equal(t, w.port(t, 0), w.answers(t))
+
+	w.link[0].BlackHole()
+	w.link[0].Cut()
+	w.setReadOnly(t, 1, "0")
+	require.Equal(t, second, w.answers(t), "the known primary is silent")
+
+	w.link[0].Refuse()
+	w.pool.SetMaxIdleConns(0)
+	require.Equal(t, second, w.answers(t), "and then it is gone")
+}
+
+// Nothing is written, so that only the heartbeat can notice.
+func TestTheHeartbeatLeavesADemotedHost(t *testing.T) {
+	t.Parallel()
+	w := startTwoHosts(t)
+	for i, admin := range w.admin {
+		_, err := admin.ExecContext(t.Context(), "CREATE DATABASE shop CHARACTER SET utf8mb4")
+		require.NoError(t, err)
+		require.NoError(t, Migrate(t.Context(), Options{DSN: "root@tcp(" + w.link[i].Addr() + ")/shop"}))
+	}
+	w.setReadOnly(t, 1, "1")
+	s := openHarness(t, Options{DSN: "root@tcp(" + w.link[0].Addr() + "," + w.link[1].Addr() + ")/shop"})
+	first := s.Identity()
+	require.NoError(t, s.Health())
+
+	w.setReadOnly(t, 0, "1")
+	require.Eventually(t, func() bool { return errors.Is(s.Health(), order.ErrUnavailable) }, time.Minute, 20*time.Millisecond,
+		"nobody takes writes")
+	w.setReadOnly(t, 1, "0")
+	require.Eventually(t, func() bool { return s.Health() == nil && s.Identity() != first }, time.Minute, 20*time.Millisecond,
+		"the other one does")
+}
+
+func TestAWrongPasswordOnAllHostsDoesNotMendItself(t *testing.T) {
+	t.Parallel()
+	p := &primaryConnector{hosts: &hosts{each: []*mysql.Config{{Addr: "a:1"}, {Addr: "b:2"}}}}
+	denied := &mysql.MySQLError{Number: 1045, Message: "access denied"}
+	err := p.nobodyTakesWrites([]error{denied, denied})
+	require.Equal(t, faultPermanent, classifyMySQL(err))
+	require.ErrorContains(t, err, "a:1")
+	err = p.nobodyTakesWrites([]error{denied, errors.Join(mysql.ErrInvalidConn)})
+	require.Equal(t, faultUnavailable, classifyMySQL(err), "the other host may come back")
+}
