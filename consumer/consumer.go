@@ -131,19 +131,23 @@ func (c *Consumer) subscribe(ctx context.Context) (subscribed bool, err error) {
 	}
 	c.metrics.subscribed.Inc()
 	defer c.metrics.subscribed.Dec()
-	for {
+	for ctx.Err() == nil {
 		select {
 		case m, ok := <-messages:
 			if !ok {
 				return true, errEnded
 			}
+			if ctx.Err() != nil { // both were ready, and it is the end that counts
+				c.giveBack(m, stopping, 0)
+				break
+			}
 			c.handle(ctx, m)
 		case <-ctx.Done():
-			cancel()
-			c.returnAll(messages)
-			return true, ctx.Err()
 		}
 	}
+	cancel()
+	c.returnAll(messages)
+	return true, ctx.Err()
 }
 
 // returnAll gives back what was delivered too late, until the subscription is
