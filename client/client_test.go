@@ -145,6 +145,38 @@ func TestAnotherContentUnderOneIntentIsRefused(t *testing.T) {
 	var p *client.Problem
 	require.ErrorAs(t, err, &p)
 	require.Equal(t, "IDEMPOTENCY_KEY_REUSED", p.Code)
+	require.ErrorIs(t, shop.Renew(t.Context(), "cart", err), client.ErrKeyKept, "the intent has an order")
+}
+
+// The price changes between two starts of a program, and the first start has not
+// heard that its order was made.
+func TestAnUnsettledIntentWithAnotherPriceMakesNoSecondOrder(t *testing.T) {
+	t.Parallel()
+	dir, token := t.TempDir(), gateway().token("price")
+	start := func(url string) *client.Client {
+		keys, err := client.OpenFileKeys(dir)
+		require.NoError(t, err)
+		return quick(t, url, func(o *client.Options) { o.Keys, o.Token = keys, token })
+	}
+	deaf := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		gateway().handler().ServeHTTP(httptest.NewRecorder(), r)
+		w.WriteHeader(http.StatusForbidden)
+	}))
+	t.Cleanup(deaf.Close)
+	_, err := start(deaf.URL).CreateOrder(t.Context(), "cart", dumplings)
+	require.ErrorIs(t, err, client.ErrUnsettled)
+
+	shop, dearer := start(gateway().url), dumplings
+	dearer.Amount = "42.00"
+	_, err = shop.CreateOrder(t.Context(), "cart", dearer)
+	require.ErrorContains(t, err, "IDEMPOTENCY_KEY_REUSED")
+	require.ErrorIs(t, shop.Renew(t.Context(), "cart", err), client.ErrKeyKept)
+	_, err = shop.CreateOrder(t.Context(), "cart", dearer)
+	require.ErrorContains(t, err, "IDEMPOTENCY_KEY_REUSED", "and not a second order")
+
+	receipt, err := shop.CreateOrder(t.Context(), "cart", dumplings)
+	require.NoError(t, err)
+	require.True(t, receipt.Replayed, "the first content settles it")
 }
 
 func TestFaultsOfARequestAreNamed(t *testing.T) {

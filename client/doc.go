@@ -10,13 +10,14 @@
 //
 //   - a receipt: the order exists, made by this call or by one before it
 //     (Replayed);
-//   - a [*Problem]: the gateway refuses, and says whether a new key is safe;
-//   - an [*UnsettledError]: time ran out, and only sending the same intent again
-//     can tell. Everything that is not the gateway's own word counts as no
+//   - a [*Problem]: the gateway refuses, and this call has made nothing. A verdict
+//     ([Problem.Verdict]) says that no call before it has, either;
+//   - an [*UnsettledError]: there may be an order, and only sending the same intent
+//     again can tell. Everything that is not the gateway's own word counts as no
 //     answer: a proxy's error page, and a captive portal's 200 as well.
 //
 // The package never makes a second key for an intent on its own. [Client.Renew]
-// does, when it is given a refusal that allows it.
+// does, when it is given a verdict that allows it.
 //
 // net/http sends a request with an Idempotency-Key again by itself when a kept
 // connection breaks under it. With this gateway that is what the key is for, so

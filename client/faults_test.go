@@ -98,7 +98,7 @@ const (
 	running = `{"status":409,"code":"REQUEST_IN_PROGRESS","outcome":"unknown","retryable":true,"safe_new_key":false,"retry_after_ms":1}`
 	away    = `{"status":503,"code":"UNAVAILABLE","outcome":"unknown","retryable":true,"safe_new_key":false,"retry_after_ms":1}`
 	broke   = `{"status":422,"code":"INSUFFICIENT_BALANCE","title":"The balance is not sufficient","outcome":"rejected","retryable":false,"safe_new_key":true}`
-	fault   = `{"status":500,"code":"INTERNAL","title":"An internal error","outcome":"unknown","retryable":false,"safe_new_key":false,"request_id":"r-1"}`
+	fault   = `{"status":500,"code":"INTERNAL","title":"An internal error","outcome":"not_committed","retryable":false,"safe_new_key":false,"request_id":"r-1"}`
 )
 
 func anyToken(context.Context) (string, error) { return "token", nil }

@@ -19,24 +19,48 @@ import (
 // that any number of processes agree on. Nothing is ever removed: a key is
 // worth its file as long as somebody could press the button again.
 type FileKeys struct {
-	dir string
+	dir  string
+	sync func(dir string) error // makes the names in a directory durable
 }
 
 // OpenFileKeys makes the directory if there is none. Others must not read it:
 // who has a key and a token can read the customer's order.
 func OpenFileKeys(dir string) (*FileKeys, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	return openFileKeys(dir, syncDir)
+}
+
+func openFileKeys(dir string, sync func(string) error) (*FileKeys, error) {
+	var absent []string
+	for d, below := filepath.Clean(dir), ""; d != below; d, below = filepath.Dir(d), d {
+		if _, err := os.Stat(d); !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+		absent = append(absent, d)
+	}
+	err := os.MkdirAll(dir, 0o700)
+	// A key is no more durable than the name of the directory it is in.
+	for i := len(absent) - 1; i >= 0 && err == nil; i-- {
+		err = sync(filepath.Dir(absent[i]))
+	}
+	if err != nil {
 		return nil, fmt.Errorf("client: directory of keys: %w", err)
 	}
-	return &FileKeys{dir: dir}, nil
+	return &FileKeys{dir: dir, sync: sync}, nil
 }
 
 // Claim implements [KeyStore].
 func (f *FileKeys) Claim(_ context.Context, intent, fresh string) (string, error) {
 	for {
 		key, next, err := f.newest(intent)
-		if key != "" || err != nil {
-			return key, err
+		if err != nil {
+			return "", err
+		}
+		if key != "" {
+			// Whoever made it may not have come to this yet, or never will.
+			if err := f.sync(f.dir); err != nil {
+				return "", err
+			}
+			return key, nil
 		}
 		if err := f.publish(next, fresh); err != nil && !errors.Is(err, fs.ErrExist) {
 			return "", err
@@ -47,14 +71,16 @@ func (f *FileKeys) Claim(_ context.Context, intent, fresh string) (string, error
 // Replace implements [KeyStore].
 func (f *FileKeys) Replace(_ context.Context, intent, old, fresh string) error {
 	key, next, err := f.newest(intent)
-	if err != nil || key != old {
+	if err != nil {
 		return err
 	}
-	// Whoever was faster has replaced the same key.
-	if err := f.publish(next, fresh); err != nil && !errors.Is(err, fs.ErrExist) {
-		return err
+	if key == old {
+		// Whoever was faster has replaced the same key.
+		if err := f.publish(next, fresh); err != nil && !errors.Is(err, fs.ErrExist) {
+			return err
+		}
 	}
-	return nil
+	return f.sync(f.dir)
 }
 
 // newest returns the key of the intent that counts, or "", and the file of the
@@ -78,8 +104,8 @@ func (f *FileKeys) newest(intent string) (key, next string, err error) {
 	}
 }
 
-// publish makes the file of a key, durably; fs.ErrExist when another process
-// was faster.
+// publish makes the file of a key; fs.ErrExist when another process was faster.
+// The text in it is durable, its name not before the directory is synced.
 func (f *FileKeys) publish(path, key string) (err error) {
 	temp, err := os.CreateTemp(f.dir, ".new-*") // with mode 0600
 	if err != nil {
@@ -90,10 +116,7 @@ func (f *FileKeys) publish(path, key string) (err error) {
 	if err = errors.Join(err, temp.Sync(), temp.Close()); err != nil {
 		return err
 	}
-	if err := os.Link(temp.Name(), path); err != nil {
-		return err
-	}
-	return syncDir(f.dir)
+	return os.Link(temp.Name(), path)
 }
 
 // syncDir makes the names in a directory durable. Windows cannot, and need not

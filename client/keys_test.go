@@ -1,6 +1,7 @@
 package client_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -30,6 +31,61 @@ func TestAKeyOutlivesTheProgram(t *testing.T) {
 	other, err := after.Claim(t.Context(), "cart/2", "k3")
 	require.NoError(t, err)
 	require.Equal(t, "k3", other)
+}
+
+// A process may end, or be slow, between making a key and syncing its name. Who
+// finds the key sends it, and so must not rely on that process.
+func TestAKeyThatIsReturnedIsDurableWhoeverMadeIt(t *testing.T) {
+	t.Parallel()
+	powerFails := errors.New("the power fails")
+	for name, use := range map[string]func(*client.FileKeys) error{
+		"claimed": func(keys *client.FileKeys) error {
+			key, err := keys.Claim(t.Context(), "cart", "k9")
+			if err == nil && key != "k1" {
+				t.Errorf("the key is %s", key)
+			}
+			return err
+		},
+		"replaced already": func(keys *client.FileKeys) error { return keys.Replace(t.Context(), "cart", "k0", "k9") },
+		"replaced":         func(keys *client.FileKeys) error { return keys.Replace(t.Context(), "cart", "k1", "k9") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			dying, err := client.OpenFileKeysWith(dir, func(string) error { return powerFails })
+			require.NoError(t, err)
+			_, err = dying.Claim(t.Context(), "cart", "k1")
+			require.ErrorIs(t, err, powerFails, "a key that could be lost is not returned")
+
+			var synced []string
+			keys, err := client.OpenFileKeysWith(dir, func(d string) error {
+				synced = append(synced, d)
+				return nil
+			})
+			require.NoError(t, err)
+			require.NoError(t, use(keys))
+			require.Equal(t, []string{dir}, synced)
+			require.ErrorIs(t, use(dying), powerFails, "nor is one that was found")
+		})
+	}
+}
+
+func TestTheDirectoryOfKeysIsDurableToo(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	var synced []string
+	sync := func(d string) error {
+		synced = append(synced, d)
+		return nil
+	}
+	for range 2 { // the second finds it
+		_, err := client.OpenFileKeysWith(filepath.Join(root, "shop", "keys"), sync)
+		require.NoError(t, err)
+	}
+	require.Equal(t, []string{root, filepath.Join(root, "shop")}, synced)
+	broken := errors.New("the disk is broken")
+	_, err := client.OpenFileKeysWith(filepath.Join(root, "other"), func(string) error { return broken })
+	require.ErrorIs(t, err, broken)
 }
 
 func TestManyWhoClaimAtOnceGetOneKey(t *testing.T) {

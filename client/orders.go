@@ -58,7 +58,7 @@ type BatchReceipt struct {
 
 // CreateOrder has one order made for the intent, at most one ever, and returns
 // its receipt. Call it again after an [*UnsettledError], also after a restart,
-// with the same line.
+// with the same line: another one is refused, and settles nothing.
 //
 // The error is a [*Problem], an [*UnsettledError], or that of the key store or
 // the token, before anything was sent.

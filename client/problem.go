@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// What is known of a request that was not a success ([Problem].Outcome).
+// What is known of a request that was not a success ([Problem].Outcome). They
+// speak of that request alone, and not of an earlier one with the same key.
 const (
 	Rejected     = "rejected"      // refused, and made nothing
 	NotCommitted = "not_committed" // not decided, and proven to have made nothing
@@ -26,8 +27,9 @@ type Problem struct { //nolint:errname // what RFC 9457 calls it
 	// Retryable: the same request with the same key may be answered otherwise
 	// later. What a Client returns is not, or its time ran out.
 	Retryable bool `json:"retryable"`
-	// SafeNewKey: a new key can be used now without the risk of a second order.
-	// Where it is false, keep the key. See [Client.Renew].
+	// SafeNewKey: the gateway sees no risk of a second order in a new key. It does
+	// not know which requests are of one intent, so it is not enough for
+	// [Client.Renew]. Where it is false, keep the key.
 	SafeNewKey bool       `json:"safe_new_key"`
 	RequestID  string     `json:"request_id"` // for the operator of the gateway
 	StatusURL  string     `json:"status_url"` // relative to the gateway
@@ -67,6 +69,22 @@ func (p *Problem) Error() string {
 		text.WriteString(" (request " + p.RequestID + ")")
 	}
 	return text.String()
+}
+
+// Verdict reports whether the gateway has judged the order itself, after it has
+// looked for an earlier one with this key: balance, stock, business number, or an
+// accepted order that could not be carried out. The intent has then made no order,
+// in whatever call.
+//
+// Any other problem, such as UNAUTHENTICATED or INVALID_REQUEST, was found before
+// that look. What an earlier call has left unsettled it leaves unsettled.
+func (p *Problem) Verdict() bool {
+	switch p.Code {
+	case "INSUFFICIENT_BALANCE", "OUT_OF_STOCK", "ORDER_ALREADY_EXISTS", "EXECUTION_FAILED":
+		return p.Outcome == Rejected
+	default:
+		return false
+	}
 }
 
 // RetryAfter is how long the gateway asks to wait, or 0.

@@ -16,14 +16,16 @@ const repeatWait = "wait=5"
 // ErrUnsettled is in every [*UnsettledError].
 var ErrUnsettled = errors.New("an order may have been made; send the same intent again")
 
-// UnsettledError says that time ran out before the gateway has settled the
-// intent. Its order may exist or come to exist. The key is kept: calling again
-// for the same intent settles it.
+// UnsettledError says that the call ended before the gateway has settled the
+// intent: time ran out, or one attempt may have made the order and a later one
+// was turned away unread, for its token, say. The order may exist or come to
+// exist. The key is kept: calling again for the same intent settles it.
 type UnsettledError struct {
 	Attempts int
 	// RetryAfter is how long the gateway asked to wait at last, or 0.
 	RetryAfter time.Duration
-	// Last is what became of the last attempt.
+	// Last is what became of the last attempt. It may be a [*Problem], which then
+	// speaks of that attempt alone.
 	Last error
 }
 
@@ -48,6 +50,7 @@ func (c *Client) settle(ctx context.Context, intent, path string, content any, r
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.o.Patience)
 	defer cancel()
+	unknown := false // an attempt may have made the order, or be about to
 	for {
 		r.Attempts++
 		header := http.Header{"Content-Type": {"application/json"}, "Idempotency-Key": {r.Key}}
@@ -56,12 +59,14 @@ func (c *Client) settle(ctx context.Context, intent, path string, content any, r
 		}
 		a, err := c.attempt(ctx, http.MethodPost, path, header, body)
 		r.Sends += a.sends
+		unknown = unknown || a.sends > 1 // net/http has lost the answer to the first
 		var advice Advice
 		switch {
-		case errors.Is(err, errNotSent) && r.Sends == 0:
+		case errors.Is(err, errNotSent) && r.Attempts == 1:
 			return err
 		case errors.Is(err, errNotSent):
 		case err != nil:
+			unknown = true
 			advice = adviseWithoutAnswer(err)
 		case (a.status == http.StatusCreated || a.status == http.StatusOK) && accept(a.body):
 			r.Replayed = a.header.Get("Idempotent-Replayed") == "true"
@@ -69,14 +74,16 @@ func (c *Client) settle(ctx context.Context, intent, path string, content any, r
 			return nil
 		default:
 			advice = advise(a)
-			if p := advice.Problem; p != nil {
-				p.key = r.Key
-				err = p
-				if !advice.Again {
-					return p
-				}
-			} else {
-				err = foreign(a)
+			p := advice.Problem
+			if p == nil {
+				unknown, err = true, foreign(a)
+				break
+			}
+			p.key = r.Key
+			err = p
+			unknown = unknown || p.Outcome != Rejected && p.Outcome != NotCommitted
+			if !advice.Again && (!unknown || p.Verdict()) {
+				return p
 			}
 		}
 		if !advice.Again || !wait(ctx, c.o.Backoff.Pause(r.Attempts, advice.After)) {
