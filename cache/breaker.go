@@ -66,6 +66,9 @@ func (b *breaker) troubled() time.Time {
 	return time.Time{}
 }
 
+// halfOpen reports whether the next operation tries Redis again.
+func (b *breaker) halfOpen() bool { return b.current.Load().State() == gobreaker.StateHalfOpen }
+
 // refusal says why operations are being refused, or nil when they are not.
 func (b *breaker) refusal() error {
 	if b.current.Load().State() != gobreaker.StateOpen {

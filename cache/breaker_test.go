@@ -200,8 +200,29 @@ func TestReadingDoesNotCloseTheBreaker(t *testing.T) {
 	}
 	require.True(t, r.stateIs(t, gobreaker.StateOpen))
 	require.ErrorContains(t, r.Health(t.Context()), "OOM")
-	require.Eventually(t, func() bool { return r.Health(t.Context()) == nil }, hung, time.Millisecond, "half-open: a ping decides")
-	require.False(t, r.stateIs(t, gobreaker.StateClosed))
+	healthy := false
+	require.Eventually(t, func() bool {
+		healthy = healthy || r.Health(t.Context()) == nil
+		return r.moves(t, gobreaker.StateOpen) > 2
+	}, hung, time.Millisecond)
+	require.False(t, healthy, "no ping decides while it is half-open")
+	require.Zero(t, r.moves(t, gobreaker.StateClosed))
+}
+
+func TestHealthClosesTheBreakerOfAGatewayWithoutTraffic(t *testing.T) {
+	t.Parallel()
+	bothWays(t, func(t *testing.T, ways func(*settings)) {
+		server := testserver.StartRedis(t)
+		r := open(t, server.Addr, withOpTimeout(hurried, func(s *settings) { ways(s); guardOnly(s); quick(s) }))
+		server.Stop()
+		require.Eventually(t, func() bool {
+			r.Admit(t.Context(), attempt("alice", "k")).Ticket.Finish(t.Context(), released())
+			return r.stateIs(t, gobreaker.StateOpen)
+		}, hung, time.Millisecond)
+		require.Equal(t, []order.Glimpse{{Layer: order.LayerRedis, Unavailable: true}}, r.Peek(t.Context(), "alice", "k"))
+		server.Cont()
+		require.Eventually(t, func() bool { return r.Health(t.Context()) == nil && r.stateIs(t, gobreaker.StateClosed) }, hung, time.Millisecond)
+	})
 }
 
 func TestBreakerIsTunedWhileItRuns(t *testing.T) {

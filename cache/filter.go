@@ -3,6 +3,7 @@ package cache
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/oncegate/oncegate/order"
 )
@@ -16,7 +17,7 @@ type Filter struct {
 
 	misses chan miss // to be judged by Watch
 	past   past
-	silent bool // Redis does not tell of itself; Watch's alone
+	silent time.Time // until then Redis is not asked about itself; Watch's alone
 }
 
 var _ order.Filter = (*Filter)(nil)

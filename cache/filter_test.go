@@ -187,8 +187,12 @@ func TestPeekTellsWhatEachLayerKnows(t *testing.T) {
 		Layer: order.LayerRedis, Digest: receipt().Digest, Receipt: receipt(), TTL: DefaultTuning().ReceiptTTL,
 	}, seen[1])
 	mini.Close()
-	require.Len(t, here.Peek(t.Context(), "alice", "k"), 1)
-	require.Empty(t, here.Peek(t.Context(), "bob", "k"))
+	away := order.Glimpse{Layer: order.LayerRedis, Unavailable: true}
+	seen = here.Peek(t.Context(), "alice", "k")
+	require.Len(t, seen, 2)
+	require.Equal(t, order.LayerProcess, seen[0].Layer)
+	require.Equal(t, away, seen[1])
+	require.Equal(t, []order.Glimpse{away}, here.Peek(t.Context(), "bob", "k"))
 }
 
 func TestGuardAloneNeitherJoinsNorRemembers(t *testing.T) {

@@ -23,6 +23,12 @@ type guard struct {
 	notices *notices
 }
 
+// The entry that health writes; nobody reads it. Its name is none of a [namer].
+const (
+	probeSuffix = ":probe"
+	probeTTL    = time.Second
+)
+
 // futureTolerance is how far the clocks of two gateways may differ.
 const futureTolerance = time.Second
 
@@ -144,7 +150,8 @@ func (g *guard) release(ctx context.Context, name string, mark []byte) {
 	}
 }
 
-// peek reads an entry and its remaining life.
+// peek reads an entry and its remaining life. An entry that is not believed is
+// as good as none; a Redis that could not be asked is not.
 func (g *guard) peek(ctx context.Context, user string, key order.Key, name string) (order.Glimpse, bool) {
 	var get *redis.StringCmd
 	var ttl *redis.DurationCmd
@@ -155,6 +162,9 @@ func (g *guard) peek(ctx context.Context, user string, key order.Key, name strin
 		})
 		return err
 	})
+	if !isAnswer(err) {
+		return order.Glimpse{Layer: order.LayerRedis, Unavailable: true}, true
+	}
 	if err != nil {
 		return order.Glimpse{}, false
 	}
@@ -175,8 +185,15 @@ func (g *guard) peek(ctx context.Context, user string, key order.Key, name strin
 	return seen, true
 }
 
-// health reports why Redis is of no use at the moment, or nil.
+// health reports why Redis is of no use at the moment, or nil. Where a breaker
+// waits for an operation to try Redis with, and no request may come for long, it
+// writes: a success must mean that requests can.
 func (g *guard) health(ctx context.Context) error {
+	if g.breaker.halfOpen() {
+		t := g.o.tuning()
+		cmd := command(ctx, "set", g.o.Prefix+probeSuffix, "1", "px", probeTTL.Milliseconds())
+		return g.do(ctx, &t, g.metrics.ping, func(ctx context.Context) error { return g.pipe.send(ctx, cmd) })
+	}
 	return g.look(ctx, g.metrics.ping, func(ctx context.Context) error { return g.o.Client.Ping(ctx).Err() })
 }
 

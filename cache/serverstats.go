@@ -7,29 +7,33 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 )
 
-// look asks Redis about itself, once. A server that does not tell is not asked
-// again: the one within the process, and one whose user may not.
+// silentFor is how long a server that does not tell of itself is not asked
+// again: its user may be allowed to meanwhile, or another server be there.
+const silentFor = 10 * time.Minute
+
+// look asks Redis about itself, once. A server that does not tell is left alone
+// for a while: the one within the process, and one whose user may not.
 func (f *Filter) look(ctx context.Context) {
 	now := f.o.Now()
 	f.past.lives(now, f.o.tuning().ReceiptTTL)
-	if f.silent {
+	if now.Before(f.silent) {
 		return
 	}
 	var s serverStats
 	err := f.guard.look(ctx, f.guard.metrics.info, func(ctx context.Context) (err error) {
 		s, err = f.serverStats(ctx)
-		var reply redis.Error
-		if errors.As(err, &reply) && (strings.HasPrefix(reply.Error(), "ERR") || strings.HasPrefix(reply.Error(), "NOPERM")) {
-			f.silent = true
+		if tellsNothing(err) {
+			f.silent = now.Add(silentFor)
 			return nil // an answer, if not the one that was hoped for
 		}
 		return err
 	})
-	if err != nil || f.silent {
+	if err != nil || now.Before(f.silent) {
 		return // an outage is the breaker's to tell of
 	}
 	m := f.guard.metrics
@@ -40,6 +44,15 @@ func (f *Filter) look(ctx context.Context) {
 	m.evicted.Add(float64(max(0, n.evicted)))
 	m.memory.Set(float64(s.memory))
 	m.memoryMost.Set(float64(s.memoryMost))
+}
+
+// tellsNothing reports whether a reply says that the server does not know the
+// question or may not answer it. Other errors pass: a proxy has those, too.
+func tellsNothing(err error) bool {
+	reply, ok := errors.AsType[redis.Error](err)
+	return ok && (strings.HasPrefix(reply.Error(), "NOPERM") ||
+		strings.HasPrefix(reply.Error(), "ERR unknown command") ||
+		strings.HasPrefix(reply.Error(), "ERR wrong number of arguments")) // that within the process
 }
 
 // serverStats reads what all nodes say.

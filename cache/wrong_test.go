@@ -2,6 +2,8 @@ package cache
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -116,17 +118,51 @@ func TestTheFilterKnowsWhatItCouldNotTell(t *testing.T) {
 	r.blames(t, since, causeOutage)
 }
 
-func TestARedisThatDoesNotTellIsAskedOnce(t *testing.T) {
+func TestARedisThatDoesNotTellIsLeftAloneForAWhile(t *testing.T) {
 	t.Parallel()
 	server := testserver.StartRedis(t)
 	admin := server.Client(t)
 	require.NoError(t, admin.Do(t.Context(), "ACL", "SETUSER", "gate", "on", ">secret", "~*", "+@all", "-info").Err())
-	r := open(t, server.Addr, func(s *settings) { s.client.Username, s.client.Password = "gate", "secret" })
+	now := newClock()
+	r := open(t, server.Addr, func(s *settings) {
+		s.client.Username, s.client.Password, s.options.Now = "gate", "secret", now.Now
+	})
 	for range 3 {
 		r.look(t.Context())
 	}
-	require.True(t, r.silent)
 	require.Regexp(t, `cmdstat_info:[^\r]*,rejected_calls=1,`, admin.Info(t.Context(), "commandstats").Val())
+	require.NoError(t, admin.Do(t.Context(), "ACL", "SETUSER", "gate", "+info").Err())
+	r.look(t.Context())
+	require.Zero(t, value(t, r.guard.metrics.memory))
+	now.move(silentFor)
+	r.look(t.Context())
+	require.Positive(t, value(t, r.guard.metrics.memory), "its user may by now")
+}
+
+// replyError is an error that a server sent.
+type replyError string
+
+func (e replyError) Error() string { return string(e) }
+func (replyError) RedisError()     {}
+
+func TestOnlyAServerThatCannotTellIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]bool{
+		"NOPERM User gate has no permissions to run the 'info' command": true,
+		"ERR unknown command 'INFO', with args beginning with: ":        true,
+		"ERR upstream failure":                           false,
+		"ERR max number of clients reached":              false,
+		"LOADING Redis is loading the dataset in memory": false,
+	} {
+		require.Equal(t, want, tellsNothing(fmt.Errorf("node: %w", replyError(text))), text)
+	}
+	require.False(t, tellsNothing(errors.New("NOPERM")), "not a reply")
+	require.False(t, tellsNothing(nil))
+	embedded, err := OpenEmbedded(patient)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, embedded.Close()) })
+	_, err = nodeStats(t.Context(), embedded.Client)
+	require.True(t, tellsNothing(err), "%v", err)
 }
 
 func TestMissesThatNobodyJudgesAreCounted(t *testing.T) {

@@ -202,7 +202,7 @@ type Log struct {
 // variables to say.
 type Tracing struct {
 	Endpoint string  `conf:"endpoint" doc:"where spans are sent, as OTLP over HTTP, such as http://collector:4318; empty: no tracing"`
-	Sample   float64 `conf:"sample" doc:"share of the requests that are traced, from 0 to 1; a caller's traceparent decides for its own"`
+	Sample   float64 `conf:"sample" doc:"share of the requests that are traced, from 0 to 1, whatever a caller's traceparent says"`
 }
 
 // EmbeddedDatabase reports whether the database is the SQLite file.

@@ -24,6 +24,9 @@ const (
 	minWebhookSecret = 24
 )
 
+// noVerification is the fault of a gateway that could verify no token.
+const noVerification = "auth.hs256_secret or auth.jwks_url is required with mysql.dsn"
+
 var (
 	prefixPattern = regexp.MustCompile(`^[A-Za-z0-9._:-]{1,32}$`)
 	amountPattern = regexp.MustCompile(`^(0|[1-9][0-9]{0,11})(\.[0-9]{1,2})?$`)
@@ -107,7 +110,7 @@ func (v *validation) auth(c *Config) {
 	v.check(a.JWKSURL == "" || !a.HS256Secret.IsSet() && !a.HS256PreviousSecret.IsSet(),
 		"auth.jwks_url and auth.hs256_secret are both set: keep one, so that a public key is never taken for a secret")
 	v.check(a.JWKSURL != "" || a.HS256Secret.IsSet() || c.EmbeddedDatabase(),
-		"auth.hs256_secret or auth.jwks_url is required with mysql.dsn")
+		noVerification)
 	if a.JWKSURL != "" {
 		u, err := url.Parse(a.JWKSURL)
 		v.check(err == nil && u.Host != "" && (u.Scheme == "https" || u.Scheme == "http" && isLoopback(u.Hostname())),
@@ -130,12 +133,25 @@ func (v *validation) database(c *Config) {
 		dsn, err := mysql.ParseDSN(c.MySQL.DSN.Reveal())
 		v.check(err == nil, "mysql.dsn must be user:password@tcp(host:3306)/name: %v", err)
 		v.check(err != nil || dsn.DBName != "", "mysql.dsn names no database")
+		v.check(err != nil || !lacksHost(c.MySQL.DSN.Reveal()), "mysql.dsn lists an empty host, which would be this machine")
 	}
 	v.within("mysql.read_conns", c.MySQL.ReadConns, 1, 10_000)
 	v.within("ledger.workers", c.Ledger.Workers, 1, 64)
 	v.within("ledger.max_batch", c.Ledger.MaxBatch, 1, maxBatch)
 	v.within("ledger.max_rows", c.Ledger.MaxRows, 1, 4096)
 	v.within("ledger.queue", c.Ledger.Queue, 1, 1_000_000)
+}
+
+// lacksHost reports whether a valid DSN lists several hosts, tcp(db1,db2), and
+// one of them is missing. The address is looked for where the driver does.
+func lacksHost(dsn string) bool {
+	address := dsn[:strings.LastIndexByte(dsn, '/')]
+	_, list, _ := strings.Cut(strings.TrimSuffix(address[strings.LastIndexByte(address, '@')+1:], ")"), "(")
+	hosts := strings.Split(list, ",")
+	return len(hosts) > 1 && slices.ContainsFunc(hosts, func(host string) bool {
+		host = strings.TrimSpace(host)
+		return host == "" || host[0] == ':'
+	})
 }
 
 func (v *validation) redis(c *Config) {
@@ -180,6 +196,8 @@ func (v *validation) events(c *Config) {
 	}
 	v.check(c.Webhooks.Secret.IsSet() || !c.Webhooks.PreviousSecret.IsSet(), "webhooks.previous_secret needs webhooks.secret")
 	m := &c.Messages
+	v.within("messages.workers", m.Workers, 1, 1024)
+	v.within("messages.max_deliveries", m.MaxDeliveries, 1, 1_000_000)
 	if m.Broker == "" {
 		return
 	}
@@ -188,15 +206,13 @@ func (v *validation) events(c *Config) {
 	v.check(m.Broker != "amqp" || m.Password.IsSet(), "messages.password must be the URI of the AMQP broker")
 	v.check(m.Topic != "" && m.ParkedTopic != "" && m.Topic != m.ParkedTopic, "messages.topic and messages.parked_topic are required and must differ")
 	v.check(m.Group != "" && m.Name != "", "messages.group and messages.name are required")
-	v.within("messages.workers", m.Workers, 1, 1024)
-	v.within("messages.max_deliveries", m.MaxDeliveries, 1, 1_000_000)
 }
 
 func (v *validation) policy(c *Config) {
 	v.check(c.Idempotency.ReusedStatus == http.StatusConflict || c.Idempotency.ReusedStatus == http.StatusUnprocessableEntity,
 		"idempotency.reused_status (%d) must be 409 or 422", c.Idempotency.ReusedStatus)
 	v.check(c.Limits.Rate >= 0, "limits.rate (%g) must not be negative", c.Limits.Rate)
-	v.check(c.Limits.Rate == 0 || c.Limits.Burst >= 1, "limits.burst (%g) must be at least 1 with limits.rate", c.Limits.Burst)
+	v.check(c.Limits.Burst >= 1, "limits.burst (%g) must be at least 1", c.Limits.Burst)
 	p := c.Users.ProvisionBalance
 	v.check(p == ProvisionAuto || p == ProvisionNone || amountPattern.MatchString(p),
 		"users.provision_balance (%q) must be auto, none or an amount such as 1000.00", p)

@@ -44,6 +44,7 @@ func TestEveryFaultNamesItsSettings(t *testing.T) {
 		"auth.jwks_url must be an https address":                                      func(c *Config) { c.Auth.JWKSURL = "http://login.example.com/keys" },
 		"mysql.dsn must be user:password@tcp(host:3306)/name":                         func(c *Config) { c.MySQL.DSN = NewSecret("hunter2") },
 		"mysql.dsn names no database":                                                 func(c *Config) { c.MySQL.DSN = NewSecret("u:hunter2@tcp(db:3306)/") },
+		"mysql.dsn lists an empty host":                                               func(c *Config) { c.MySQL.DSN = NewSecret("u:hunter2@tcp(db1:3306,)/o") },
 		"data_dir is required without mysql.dsn":                                      func(c *Config) { c.DataDir = "" },
 		"redis.addrs has 2 addresses":                                                 func(c *Config) { c.Redis.Addrs = []string{"a:1", "b:1"} },
 		"redis.master_name and redis.cluster are both set":                            func(c *Config) { c.Redis.MasterName, c.Redis.Cluster = "m", true },
@@ -62,6 +63,11 @@ func TestEveryFaultNamesItsSettings(t *testing.T) {
 		"tracing.endpoint must be an http or https address":                           func(c *Config) { c.Tracing.Endpoint = "collector:4317" },
 		"tracing.sample (1.5)":                                                        func(c *Config) { c.Tracing.Sample = 1.5 },
 		"limits.rate (-1)":                                                            func(c *Config) { c.Limits.Rate = -1 },
+		"limits.burst (-1) must be at least 1":                                        func(c *Config) { c.Limits.Burst = -1 },
+		"limits.burst (0) must be at least 1":                                         func(c *Config) { c.Limits.Burst = 0 },
+		"messages.workers (0)":                                                        func(c *Config) { c.Messages.Workers = 0 },
+		"messages.max_deliveries (0)":                                                 func(c *Config) { c.Messages.MaxDeliveries = 0 },
+		"retention.compact_every (1ns) must be 0 or at least 1s":                      func(c *Config) { c.Retention.CompactEvery = 1 },
 		"limits.burst (0.5)":                                                          func(c *Config) { c.Limits.Rate, c.Limits.Burst = 1, 0.5 },
 		"users.provision_balance":                                                     func(c *Config) { c.Users.ProvisionBalance = "10.001" },
 		`log.level ("trace")`:                                                         func(c *Config) { c.Log.Level = "trace" },
@@ -72,6 +78,17 @@ func TestEveryFaultNamesItsSettings(t *testing.T) {
 		err := c.Validate()
 		require.ErrorContains(t, err, want)
 		require.NotContains(t, err.Error(), "hunter2", "a secret must not be in a message")
+	}
+}
+
+func TestNoHostOfADSNIsEmpty(t *testing.T) {
+	t.Parallel()
+	for list, want := range map[string]bool{
+		"(a:1,)": true, "(,a:1)": true, "(a:1,,b:2)": true, "(a:1, ,b:2)": true, "(a,:3306)": true, "(,)": true,
+		"(a:1,b:2)": false, "(a, b)": false, "(a)": false, "(:3306)": false, "([::1]:1,[::2]:2)": false, "": false,
+	} {
+		require.Equal(t, want, lacksHost("u:(,)/@tcp"+list+"/d?loc=Europe%2FBerlin"), list)
+		require.Equal(t, want, lacksHost("tcp"+list+"/d"), list)
 	}
 }
 

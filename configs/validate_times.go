@@ -64,6 +64,8 @@ func (v *validation) ranges(c *Config) {
 		v.check(r.d >= r.lowest && r.d <= r.highest, "%s (%s) must be from %s to %s",
 			r.name, formatDuration(r.d), formatDuration(r.lowest), formatDuration(r.highest))
 	}
+	every := c.Retention.CompactEvery
+	v.check(every <= 0 || every >= time.Second, "retention.compact_every (%s) must be 0 or at least 1s", formatDuration(every))
 	// InnoDB's innodb_lock_wait_timeout and wait_timeout count in seconds.
 	for _, l := range []limit{
 		{"mysql.lock_wait_timeout", c.MySQL.LockWaitTimeout},

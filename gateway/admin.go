@@ -114,7 +114,8 @@ func (a *Admin) Listen(ctx context.Context) error {
 	return nil
 }
 
-// Shutdown answers what is under way, until ctx ends.
+// Shutdown answers what is under way, until ctx ends. Streams of events and
+// profiles end at once.
 func (a *Admin) Shutdown(ctx context.Context) error { return a.stop(ctx) }
 
 func (a *Admin) routes() http.Handler {
@@ -131,11 +132,11 @@ func (a *Admin) routes() http.Handler {
 	}
 	metrics := promhttp.HandlerFor(a.o.Gatherer, promhttp.HandlerOpts{EnableOpenMetrics: true})
 	handle(http.MethodGet, "/metrics", true, metrics.ServeHTTP)
-	handle(http.MethodGet, "/debug/pprof/", false, pprof.Index)
+	handle(http.MethodGet, "/debug/pprof/", false, a.streams.until(pprof.Index))
 	handle(http.MethodGet, "/debug/pprof/cmdline", false, pprof.Cmdline)
-	handle(http.MethodGet, "/debug/pprof/profile", false, pprof.Profile)
+	handle(http.MethodGet, "/debug/pprof/profile", false, a.streams.until(pprof.Profile))
 	handle(http.MethodGet, "/debug/pprof/symbol", false, pprof.Symbol)
-	handle(http.MethodGet, "/debug/pprof/trace", false, pprof.Trace)
+	handle(http.MethodGet, "/debug/pprof/trace", false, a.streams.until(pprof.Trace))
 	handle(http.MethodPut, "/admin/v1/users/{id}", false, a.putUser)
 	handle(http.MethodPut, "/admin/v1/stock/{sku}", false, a.putStock)
 	handle(http.MethodPost, "/admin/v1/orders/{id}/ship", false, a.shipOrder)

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"net"
@@ -19,7 +20,7 @@ const loopbackOperator = "loopback"
 func (a *Admin) handle(route string, open bool, serve http.HandlerFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		started := a.o.Now()
-		id := requestID(r)
+		id := requestID(r, r.PathValue("key"))
 		w.Header().Set("X-Request-Id", id)
 		rec := &recorder{ResponseWriter: w, status: http.StatusOK}
 		who := ""
@@ -57,8 +58,17 @@ func (a *Admin) handle(route string, open bool, serve http.HandlerFunc) http.Han
 			a.problem(rec, p)
 			return
 		}
-		serve(rec, r)
+		serve(rec, r.WithContext(context.WithValue(r.Context(), operatorKey{}, who)))
 	})
+}
+
+// operatorKey is under which a request's context has who asks.
+type operatorKey struct{}
+
+// operatorOf is the operator whom handle let in.
+func operatorOf(ctx context.Context) string {
+	who, _ := ctx.Value(operatorKey{}).(string)
+	return who
 }
 
 // sameSite refuses what a browser sends for a page of somebody else: by a name
@@ -66,20 +76,11 @@ func (a *Admin) handle(route string, open bool, serve http.HandlerFunc) http.Han
 // for a page that cannot see an answer can still have a profile taken. A request
 // of no browser has neither of the headers.
 func (a *Admin) sameSite(r *http.Request) *problem {
-	host := r.Host
-	if h, _, err := net.SplitHostPort(host); err == nil {
-		host = h
-	}
-	host = strings.Trim(host, "[]")
-	_, err := netip.ParseAddr(host)
-	isHost := func(name string) bool { return strings.EqualFold(name, host) }
-	if err != nil && !isHost("localhost") && !slices.ContainsFunc(a.o.AllowedHosts, isHost) {
+	if !calledBy(r, a.o.AllowedHosts) {
 		return newProblem(CodeForbidden).withDetail("This listener does not go by that host name.")
 	}
-	for _, origin := range r.Header["Origin"] {
-		if u, err := url.Parse(origin); err != nil || u.Host != r.Host {
-			return newProblem(CodeForbidden).withDetail("Requests of other origins are refused.")
-		}
+	if !ownOrigin(r) {
+		return newProblem(CodeForbidden).withDetail("Requests of other origins are refused.")
 	}
 	for _, site := range r.Header["Sec-Fetch-Site"] {
 		if site != "same-origin" && site != "none" {
@@ -87,6 +88,27 @@ func (a *Admin) sameSite(r *http.Request) *problem {
 		}
 	}
 	return nil
+}
+
+// calledBy reports whether the name in a request is localhost, an IP address or
+// one of these. Any other may have been rebound to this address.
+func calledBy(r *http.Request, names []string) bool {
+	host := r.Host
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		host = h
+	}
+	host = strings.Trim(host, "[]")
+	_, err := netip.ParseAddr(host)
+	isHost := func(name string) bool { return strings.EqualFold(name, host) }
+	return err == nil || isHost("localhost") || slices.ContainsFunc(names, isHost)
+}
+
+// ownOrigin reports whether no page of another origin made a request.
+func ownOrigin(r *http.Request) bool {
+	return !slices.ContainsFunc(r.Header["Origin"], func(origin string) bool {
+		u, err := url.Parse(origin)
+		return err != nil || u.Host != r.Host
+	})
 }
 
 // operator tells who asks, or why that is not enough. A token that is there

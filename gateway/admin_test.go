@@ -164,6 +164,9 @@ func TestInspectionShowsEachLayerAndNoBody(t *testing.T) {
 	d := newDesk(t)
 	require.JSONEq(t, `{"user_id":"alice","layers":[]}`, d.ask(here, http.MethodGet, "/admin/v1/keys/alice/a%2Fb", "").body)
 	first := d.post(potstick, key("a/b"))
+	d.filter.SetDown(true)
+	require.Contains(t, d.ask(here, http.MethodGet, "/admin/v1/keys/alice/a%2Fb", "").body, `{"layer":"redis","state":"unavailable"},{"layer":"mysql","state":"succeeded",`)
+	d.filter.SetDown(false)
 	r := d.ask(here, http.MethodGet, "/admin/v1/keys/alice/a%2Fb", "")
 	require.Contains(t, r.body, `{"layer":"redis","state":"succeeded","digest":"`)
 	require.Contains(t, r.body, `{"layer":"mysql","state":"succeeded","digest":"`)
@@ -207,6 +210,26 @@ func TestAnOpenAddressNeedsAuthentication(t *testing.T) {
 	require.Equal(t, http.StatusOK, resp.StatusCode)
 	require.NoError(t, local.admin.Shutdown(context.Background()))
 	require.NoError(t, <-served)
+}
+
+func TestAProfileDoesNotHoldTheStopUp(t *testing.T) {
+	t.Parallel()
+	for _, path := range []string{"/debug/pprof/profile", "/debug/pprof/trace", "/debug/pprof/heap"} {
+		d := newDesk(t)
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			req := httptest.NewRequestWithContext(context.Background(), http.MethodGet, path+"?seconds=100000", http.NoBody)
+			req.Host, req.RemoteAddr = "127.0.0.1:9090", here
+			d.admin.Handler().ServeHTTP(httptest.NewRecorder(), req)
+		}()
+		require.NoError(t, d.admin.Shutdown(context.Background()))
+		select {
+		case <-ended:
+		case <-time.After(time.Minute):
+			require.FailNow(t, "the profile goes on", path)
+		}
+	}
 }
 
 func TestAPanicOfTheAdminListenerIsAnAnswer(t *testing.T) {

@@ -85,7 +85,7 @@ func assetType(extension string) string {
 // before it has the page that asks for one, and there is nothing to see in it.
 func (a *Admin) serveAsset(f asset) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		id := requestID(r)
+		id := requestID(r, "")
 		w.Header().Set("X-Request-Id", id)
 		h := w.Header()
 		if p := a.sameSite(r); p != nil {

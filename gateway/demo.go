@@ -13,7 +13,8 @@ import (
 
 // Demo is a page for trying the gateway in a browser. It signs its visitors in
 // without asking who they are, so it is for a gateway that is being tried, and
-// only this machine is served.
+// only this machine is served, by its own names: a page whose name was rebound
+// to this address gets nothing.
 type Demo struct {
 	// Files has index.html, and beside it what it asks for.
 	Files fs.FS
@@ -32,7 +33,7 @@ var visitor = regexp.MustCompile(`^demo-[A-Z2-7]{26}$`)
 func (d *Demo) add(s *Server, e *gin.Engine) {
 	local := func(name string, serve func(*exchange)) gin.HandlerFunc {
 		return s.handle(endpoint{name: name, quiet: true, serve: func(x *exchange) {
-			if !fromThisMachine(x.r) {
+			if !fromThisMachine(x.r) || !calledBy(x.r, nil) {
 				x.problem(newProblem(CodeNotFound), nil)
 				return
 			}
@@ -60,7 +61,7 @@ func (d *Demo) file(x *exchange, name string) {
 // session signs a visitor in: a new one, or one who is back.
 func (d *Demo) session(x *exchange) {
 	// A page of somebody else's could not read the answer, and gets none.
-	if site := x.r.Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" {
+	if site := x.r.Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" || !ownOrigin(x.r) {
 		x.problem(newProblem(CodeForbidden), nil)
 		return
 	}

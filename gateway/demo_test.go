@@ -31,6 +31,8 @@ func (k *kit) visit(method, path string, headers ...header) reply {
 	for _, h := range headers {
 		h(req.Header)
 	}
+	req.Host = req.Header.Get("Host")
+	req.Header.Del("Host")
 	resp, err := http.DefaultTransport.RoundTrip(req)
 	require.NoError(k.t, err)
 	defer func() { _ = resp.Body.Close() }()
@@ -73,6 +75,24 @@ func TestDemoSignsInVisitorsOfThisMachineOnly(t *testing.T) {
 		require.Equal(t, http.StatusNotFound, k.visit(method, path, with("X-Forwarded-For", "203.0.113.7")).status,
 			"what a proxy passes on does not come from this machine")
 	}
+}
+
+func TestDemoGoesByTheNamesOfThisMachineOnly(t *testing.T) {
+	t.Parallel()
+	k := newDemoKit(t)
+	for host, known := range map[string]bool{
+		"127.0.0.1:8080": true, "localhost": true, "LOCALHOST:8080": true, "[::1]:8080": true,
+		"rebound.example": false, "shop.example:8080": false, "localhost.evil.example": false, "127.0.0.1.evil.example": false,
+	} {
+		for path, method := range map[string]string{"/demo": http.MethodGet, "/demo/a.js": http.MethodGet, "/demo/session": http.MethodPost} {
+			want := map[bool]int{true: http.StatusOK, false: http.StatusNotFound}[known]
+			require.Equal(t, want, k.visit(method, path, with("Host", host)).status, "%s %s", host, path)
+		}
+	}
+	require.Equal(t, http.StatusForbidden, k.visit(http.MethodPost, "/demo/session", with("Host", "127.0.0.1:8080"),
+		with("Origin", "https://shop.example")).status, "a proxy that says nothing of itself")
+	require.Equal(t, http.StatusOK, k.visit(http.MethodPost, "/demo/session", with("Host", "127.0.0.1:8080"),
+		with("Origin", "http://127.0.0.1:8080")).status)
 }
 
 func TestDemoThatCannotSignSaysSo(t *testing.T) {

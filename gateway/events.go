@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"context"
 	"net/http"
 	"sync"
 	"time"
@@ -24,6 +25,27 @@ type streams struct {
 func newStreams() *streams { return &streams{over: make(chan struct{})} }
 
 func (s *streams) end() { s.once.Do(func() { close(s.over) }) }
+
+// until ends the context of a handler when the listener stops: a profile takes
+// as long as its reader asks, and all that closes later would have no time left.
+func (s *streams) until(serve http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithCancel(r.Context())
+		defer cancel()
+		served := make(chan struct{})
+		var watch sync.WaitGroup
+		defer watch.Wait()
+		defer close(served)
+		watch.Go(func() {
+			select {
+			case <-s.over:
+				cancel()
+			case <-served:
+			}
+		})
+		serve(w, r.WithContext(ctx))
+	}
+}
 
 // getEvents streams what happens, as server-sent events: "stats" once a second,
 // "conflict" and "breaker" as they come. It ends when the listener stops and

@@ -68,7 +68,7 @@ func (s *Server) handle(ep endpoint) gin.HandlerFunc {
 	return s.traced(&ep, func(c *gin.Context) {
 		started := s.o.Now()
 		x := &exchange{s: s, w: c.Writer, r: c.Request, params: c.Params, t: s.o.Tuning()}
-		x.id = requestID(x.r)
+		x.id = requestID(x.r, keyInPath(x.params))
 		x.set("X-Request-Id", x.id)
 		defer x.end(&ep, m, started)
 		if (ep.quiet || x.placed()) && (ep.scope == "" || x.allowed(ep.scope)) {

@@ -46,6 +46,13 @@ func newWatched(t testing.TB, change ...func(*gateway.AdminOptions)) *watched {
 	return w
 }
 
+func TestOfSettingsThatWereNeverChangedOnlyTheVersionIsTold(t *testing.T) {
+	t.Parallel()
+	b, err := json.Marshal(insight.State{Config: &insight.ConfigVersion{}})
+	require.NoError(t, err)
+	require.JSONEq(t, `{"redis":"","mysql":"","config":{"version":0}}`, string(b))
+}
+
 func TestStatsAndForecastsAreAnswered(t *testing.T) {
 	t.Parallel()
 	w := newWatched(t)

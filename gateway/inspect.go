@@ -8,6 +8,9 @@ import (
 	"github.com/oncegate/oncegate/order"
 )
 
+// stateUnavailable is that of a layer that could not be asked.
+const stateUnavailable = "unavailable"
+
 // inspectKey tells what each layer knows of a key, cheapest first. It shows no
 // answer's body: an operator needs to see where a key is, not what was bought.
 func (a *Admin) inspectKey(w http.ResponseWriter, r *http.Request) {
@@ -39,7 +42,7 @@ func (a *Admin) inspectKey(w http.ResponseWriter, r *http.Request) {
 		}
 		b = appendText(append(b, '{'), "layer", order.LayerLedger.String())
 		if err != nil {
-			b = appendText(b, "state", "unavailable")
+			b = appendText(b, "state", stateUnavailable)
 		} else {
 			b = a.appendReceipt(b, &receipt)
 		}
@@ -50,6 +53,9 @@ func (a *Admin) inspectKey(w http.ResponseWriter, r *http.Request) {
 
 func (a *Admin) appendGlimpse(b []byte, g *order.Glimpse) []byte {
 	b = appendText(append(b, '{'), "layer", g.Layer.String())
+	if g.Unavailable {
+		return append(appendText(b, "state", stateUnavailable), '}')
+	}
 	if g.TTL > 0 {
 		b = appendInt(b, "ttl_ms", max(1, g.TTL.Milliseconds()))
 	}

@@ -2,6 +2,7 @@ package gateway_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -21,6 +22,49 @@ func TestRequestIDs(t *testing.T) {
 		r := k.post("{", key("k"), with("X-Request-Id", odd))
 		require.Len(t, r.header.Get("X-Request-Id"), 32, odd)
 	}
+}
+
+// Some clients have one UUID for everything.
+func TestARequestIDThatTellsTheKeyIsReplaced(t *testing.T) {
+	t.Parallel()
+	const uuid = "4bf92f35-77b3-4da6-a3ce-929d0e0e4736"
+	const hex = "4bf92f3577b34da6a3ce929d0e0e4736"
+	k, spans := newTracedKit(t)
+	d := newDeskOn(t, k)
+	id := func(v string) header { return with("X-Request-Id", v) }
+	for name, ask := range map[string]func() reply{
+		"an order":           func() reply { return k.post(potstick, key(uuid), id(uuid)) },
+		"a quoted key":       func() reply { return k.post(potstick, key(`"`+uuid+`"`), id(uuid)) },
+		"an id with more":    func() reply { return k.post(potstick, key(uuid), id("shop-"+uuid+".1")) },
+		"without its dashes": func() reply { return k.post(potstick, key(uuid), id(hex)) },
+		"a short key":        func() reply { return k.post("{", key("k7"), id("k7")) },
+		"a refusal":          func() reply { return k.post("{", key(uuid), id(uuid)) },
+		"two keys":           func() reply { return k.post(plain, key("a", uuid), id(uuid)) },
+		"no token":           func() reply { return k.do(http.MethodPost, "/api/orders", plain, key(uuid), id(uuid)) },
+		"its state":          func() reply { return k.get("/api/requests/"+uuid, id(uuid)) },
+		"its state, escaped": func() reply { return k.get("/api/requests/%34"+uuid[1:], id(uuid)) },
+		"an operator":        func() reply { return d.ask(here, http.MethodPost, "/admin/v1/keys/alice/"+uuid, "", id(uuid)) },
+		"a trace of that id": func() reply { return k.post(potstick, key(uuid), with("Traceparent", "00-"+hex+"-"+callersSpan+"-01")) },
+		"its state, by trace": func() reply {
+			return k.get("/api/requests/"+uuid, with("Traceparent", "00-"+hex+"-"+callersSpan+"-01"))
+		},
+	} {
+		r := ask()
+		require.Len(t, r.header.Get("X-Request-Id"), 32, name)
+		require.NotEqual(t, hex, r.header.Get("X-Request-Id"), name)
+		require.NotContains(t, r.header.Get("Traceresponse"), hex, name)
+		if r.status >= http.StatusBadRequest {
+			require.Equal(t, r.header.Get("X-Request-Id"), r.problem(t).RequestID, name)
+		}
+		require.Equal(t, r.header.Get("X-Request-Id"), k.line()["request_id"], name)
+	}
+	require.NotContains(t, k.logs.String(), uuid)
+	require.NotContains(t, k.logs.String(), hex)
+	for _, s := range spans.Ended() {
+		require.NotContains(t, fmt.Sprint(s.SpanContext().TraceID(), s.Attributes()), hex)
+		require.NotContains(t, fmt.Sprint(s.Attributes()), uuid)
+	}
+	require.Equal(t, "ask-1", k.post("{", key("k"), id("ask-1")).header.Get("X-Request-Id"), "that a short key is in it tells nothing")
 }
 
 func TestLogsHoldNoSecrets(t *testing.T) {

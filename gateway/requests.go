@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/gin-gonic/gin"
+
 	"github.com/oncegate/oncegate/order"
 )
 
@@ -15,6 +17,15 @@ const (
 	stateSucceeded  = "succeeded"
 	stateFailed     = "failed"
 )
+
+// keyInPath is the key that a path names, for comparisons; "" without one.
+func keyInPath(params gin.Params) string {
+	key, err := url.PathUnescape(params.ByName("key"))
+	if err != nil {
+		return ""
+	}
+	return key
+}
 
 // requestStatus tells what became of the caller's request with a key. Someone
 // else's key and a key that nobody used are the same: not found.

@@ -55,7 +55,9 @@ type SettingChange struct {
 
 // SettingChanged is a change that was made.
 type SettingChanged struct {
-	Version       int64 // that it made; of a dry run: the one that is in force
+	// Version is the one that it made. What changes nothing, and a dry run, make
+	// none: it is the newest one then.
+	Version       int64
 	Name          string
 	Before, After string
 	Reason        string
@@ -67,9 +69,16 @@ type SettingChanged struct {
 var (
 	ErrSettingUnknown  = errors.New("there is no such setting")
 	ErrSettingFixed    = errors.New("the setting cannot be changed while the gateway runs")
-	ErrSettingPinned   = errors.New("the setting is given by a file, the environment or a flag")
 	ErrSettingsVersion = errors.New("the settings have another version by now")
 )
+
+// SettingPinnedError says that a setting is changed elsewhere. Its value can only
+// go back to what the configuration says.
+type SettingPinnedError struct {
+	Origin string // what gives it, such as "file NAME", "environment VARIABLE" or "flag NAME"
+}
+
+func (e *SettingPinnedError) Error() string { return "the setting is given by " + e.Origin }
 
 // SettingInvalidError says what is wrong with a value, or with the whole that it
 // would be a part of.

@@ -106,11 +106,14 @@ func (a *Admin) putSetting(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	c.Name, c.Version = r.PathValue("name"), version
-	// The guard has let this caller in; it is asked again for the name only.
-	c.By, _ = a.operator(r, false)
+	c.By = operatorOf(r.Context())
 	ctx, cancel := context.WithTimeout(r.Context(), a.o.Budget)
 	defer cancel()
 	done, err := a.o.Settings.ChangeSetting(ctx, c)
+	if errors.Is(err, ErrSettingsVersion) {
+		a.outdated(w, c.Version)
+		return
+	}
 	if err != nil {
 		a.problem(w, settingProblem(err))
 		return
@@ -121,6 +124,17 @@ func (a *Admin) putSetting(w http.ResponseWriter, r *http.Request) {
 	b = appendText(b, "after", done.After)
 	w.Header().Set("ETag", versionTag(done.Version))
 	a.answer(w, append(appendBool(b, "dry_run", c.DryRun), '}'))
+}
+
+// outdated answers that there is another version than the one that was named, and
+// which one as far as this gateway knows.
+func (a *Admin) outdated(w http.ResponseWriter, named int64) {
+	p := newProblem(CodeVersionMismatch)
+	if newest := a.o.Settings.Settings().Version; newest != named {
+		w.Header().Set("ETag", versionTag(newest))
+		p = p.withDetail("The settings have version " + versionTag(newest) + ", not " + versionTag(named) + ". Read the setting again, and decide anew.")
+	}
+	a.problem(w, p)
 }
 
 // listSettingChanges shows the newest changes, with who made them and why.
@@ -176,6 +190,7 @@ func expectedVersion(h http.Header) (version int64, given, ok bool) {
 // settingProblem translates why a setting was not changed.
 func settingProblem(err error) *problem {
 	var invalid *SettingInvalidError
+	var pinned *SettingPinnedError
 	switch {
 	case errors.As(err, &invalid):
 		p := newProblem(CodeInvalidRequest).withDetail("Correct what errors lists and send the change again; nothing was changed.")
@@ -187,10 +202,8 @@ func settingProblem(err error) *problem {
 		return newProblem(CodeNotFound)
 	case errors.Is(err, ErrSettingFixed):
 		return newProblem(CodeSettingFixed)
-	case errors.Is(err, ErrSettingPinned):
-		return newProblem(CodeSettingPinned)
-	case errors.Is(err, ErrSettingsVersion):
-		return newProblem(CodeVersionMismatch)
+	case errors.As(err, &pinned):
+		return newProblem(CodeSettingPinned).withDetail("This setting is given by: " + pinned.Origin + ". Change it there.")
 	}
 	p := problemOf(err)
 	if p.code == CodeUnavailable {

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -170,6 +171,30 @@ func TestChangesThatAreNotWellFormedReachNothing(t *testing.T) {
 	require.Equal(t, "GET, PUT", d.ask(here, http.MethodPost, receiptTTL, longer).header.Get("Allow"))
 }
 
+// once believes a token the first time it is shown.
+type once struct {
+	gateway.Authenticator
+
+	shown atomic.Int32
+}
+
+func (o *once) Authenticate(ctx context.Context, token string) (gateway.Identity, error) {
+	if o.shown.Add(1) > 1 {
+		return gateway.Identity{}, gateway.ErrTokenInvalid
+	}
+	return o.Authenticator.Authenticate(ctx, token)
+}
+
+func TestAChangeIsItsOperatorsAlsoWhenTheTokenExpiresMeanwhile(t *testing.T) {
+	t.Parallel()
+	f := &settingsFake{}
+	d := newDesk(t, func(o *gateway.AdminOptions) { o.Settings, o.Auth = f, &once{Authenticator: o.Auth} })
+	r := d.ask(elsewhere, http.MethodPut, receiptTTL, longer, with("If-Match", `"0"`), as("ops", gateway.ScopeAdmin))
+	require.Equal(t, http.StatusOK, r.status, r.body)
+	require.Len(t, f.changes, 1)
+	require.Equal(t, "ops", f.changes[0].By)
+}
+
 func TestRefusedChangesSayWhy(t *testing.T) {
 	t.Parallel()
 	d, f := settingsDesk(t)
@@ -180,7 +205,7 @@ func TestRefusedChangesSayWhy(t *testing.T) {
 	}{
 		{gateway.ErrSettingUnknown, 404, "NOT_FOUND"},
 		{gateway.ErrSettingFixed, 409, "SETTING_FIXED"},
-		{gateway.ErrSettingPinned, 409, "SETTING_PINNED"},
+		{&gateway.SettingPinnedError{Origin: "file a.yaml"}, 409, "SETTING_PINNED"},
 		{gateway.ErrSettingsVersion, 412, "VERSION_MISMATCH"},
 		{&gateway.SettingInvalidError{Faults: []string{"a must be shorter than b"}}, 400, "INVALID_REQUEST"},
 		{order.ErrUnavailable, 503, "UNAVAILABLE"},

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"context"
 	"net/http"
 
 	"github.com/gin-gonic/gin"
@@ -17,9 +18,8 @@ func (s *Server) traced(ep *endpoint, next gin.HandlerFunc) gin.HandlerFunc {
 	if tracer == nil || ep.quiet {
 		return next
 	}
-	var w3c propagation.TraceContext // and no baggage: it may hold anything
 	return func(c *gin.Context) {
-		ctx := w3c.Extract(c.Request.Context(), propagation.HeaderCarrier(c.Request.Header))
+		ctx := continued(c)
 		ctx, span := tracer.Start(ctx, c.Request.Method+" "+ep.name, trace.WithSpanKind(trace.SpanKindServer),
 			trace.WithAttributes(attribute.String("http.request.method", c.Request.Method), attribute.String("http.route", ep.name)))
 		defer span.End()
@@ -29,6 +29,18 @@ func (s *Server) traced(ep *endpoint, next gin.HandlerFunc) gin.HandlerFunc {
 		c.Request = c.Request.WithContext(ctx)
 		next(c)
 	}
+}
+
+// continued is the context of a request, in the trace that it names. Tracestate
+// and baggage are left out, for they may hold anything, and so is a trace whose
+// ids tell the key.
+func continued(c *gin.Context) context.Context {
+	ctx, r := c.Request.Context(), c.Request
+	parent := r.Header.Get("Traceparent")
+	if parent == "" || tellsKey(parent, r, keyInPath(c.Params)) {
+		return ctx
+	}
+	return propagation.TraceContext{}.Extract(ctx, propagation.MapCarrier{"traceparent": parent})
 }
 
 // traceResponse tells a caller where its request is to be found (W3C Trace

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"sync"
+	"time"
 )
 
 // Event is one thing that happened, as JSON.
@@ -12,11 +13,20 @@ type Event struct {
 	Data []byte
 }
 
+const eventConflict = "conflict"
+
 // Bounds of the feed.
 const (
 	maxSubscribers = 32
 	// eventsWaiting is how far a subscriber may fall behind before it is let go.
 	eventsWaiting = 64
+	// conflictsWaiting is how many events may wait for a subscriber who is still
+	// told of a conflict. Clients make conflicts, at any rate, and must not be able
+	// to have a subscriber let go.
+	conflictsWaiting = eventsWaiting / 2
+	// conflictsTold is of how many conflicts is told in a second: each is encoded
+	// while a request waits. All are counted and listed.
+	conflictsTold = 20
 )
 
 // ErrTooManySubscribers says that no more can be served.
@@ -28,10 +38,13 @@ type feed struct {
 	mu          sync.Mutex
 	subscribers map[chan Event]struct{}
 	closed      bool
+	told        int       // conflicts
+	since       time.Time // when told began to count
 }
 
 // Subscribe returns events from now on. The channel is closed when the recorder
-// ends, when cancel is called, and when the subscriber is too slow.
+// ends, when cancel is called, and when the subscriber is too slow. Of
+// many conflicts at once some are passed over.
 func (r *Recorder) Subscribe() (events <-chan Event, cancel func(), err error) {
 	f := &r.feed
 	f.mu.Lock()
@@ -72,6 +85,23 @@ func (f *feed) wanted() bool {
 	return len(f.subscribers) > 0
 }
 
+// conflict publishes a conflict, unless there were too many just now.
+func (f *feed) conflict(now time.Time, c Conflict) {
+	if f.tells(now) {
+		f.publish(eventConflict, c)
+	}
+}
+
+func (f *feed) tells(now time.Time) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if now.Sub(f.since) >= time.Second {
+		f.since, f.told = now, 0
+	}
+	f.told++
+	return f.told <= conflictsTold
+}
+
 // publish encodes an event once and gives it to everybody.
 func (f *feed) publish(name string, v any) {
 	if !f.wanted() {
@@ -84,6 +114,9 @@ func (f *feed) publish(name string, v any) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for c := range f.subscribers {
+		if name == eventConflict && len(c) >= conflictsWaiting {
+			continue
+		}
 		select {
 		case c <- Event{name, data}:
 		default:

@@ -161,7 +161,7 @@ func (r *Recorder) Conflicted(c Conflict) {
 	r.mu.Lock()
 	r.conflicts.put(c)
 	r.mu.Unlock()
-	r.feed.publish("conflict", c)
+	r.feed.conflict(r.o.Now(), c)
 }
 
 // Conflicts returns the last conflicts, the newest first.

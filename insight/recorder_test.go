@@ -198,7 +198,7 @@ func TestASlowReaderIsLetGo(t *testing.T) {
 	slow, cancel, err := r.Subscribe()
 	require.NoError(t, err)
 	for range eventsWaiting + 1 {
-		r.Conflicted(Conflict{})
+		r.BreakerMoved("closed", "open", "timeout")
 	}
 	n := 0
 	for range slow {
@@ -208,6 +208,33 @@ func TestASlowReaderIsLetGo(t *testing.T) {
 	cancel()
 	cancel()
 	require.False(t, r.feed.wanted())
+}
+
+func TestAStormOfConflictsLetsNobodyGo(t *testing.T) {
+	t.Parallel()
+	r, now := newRecorder(t)
+	events, cancel, err := r.Subscribe()
+	require.NoError(t, err)
+	storm := func() {
+		for range 10 * eventsWaiting {
+			r.Conflicted(Conflict{})
+		}
+	}
+	storm()
+	require.Len(t, events, conflictsTold, "within a second")
+	for range 5 {
+		now.advance(time.Second)
+		storm()
+	}
+	r.BreakerMoved("closed", "open", "timeout")
+	cancel()
+	var names []string
+	for e := range events {
+		names = append(names, e.Name)
+	}
+	require.Len(t, names, conflictsWaiting+1)
+	require.Equal(t, "breaker", names[conflictsWaiting], "what is not a conflict still has its place")
+	require.Len(t, r.Conflicts(), conflictsKept)
 }
 
 func TestListenersAreBounded(t *testing.T) {

@@ -70,8 +70,8 @@ type State struct {
 // ConfigVersion says which settings are in force, and who changed one last.
 type ConfigVersion struct {
 	Version   uint64    `json:"version"`
-	ChangedAt time.Time `json:"changed_at"`
-	ChangedBy string    `json:"changed_by"`
+	ChangedAt time.Time `json:"changed_at,omitzero"` // none before the first change
+	ChangedBy string    `json:"changed_by,omitempty"`
 }
 
 // Point is one moment of the recent past: rates over the seconds before it, and

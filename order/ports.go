@@ -127,7 +127,7 @@ type Filter interface {
 	// Admit looks the attempt up and marks its key if nobody has it.
 	Admit(ctx context.Context, a Attempt) Admission
 	// Peek tells what each layer knows of a key, without changing anything.
-	// Layers that know nothing are left out.
+	// Layers that know nothing are left out, but not those that cannot be asked.
 	Peek(ctx context.Context, userID string, key Key) []Glimpse
 }
 
@@ -177,12 +177,14 @@ type End struct {
 
 // Glimpse is what one layer knows of a key.
 type Glimpse struct {
-	Layer   Layer
-	Running bool          // a mark, otherwise a receipt
-	Age     time.Duration // of the mark; zero when its holder is known to be alive
-	TTL     time.Duration // until the layer forgets; zero when it does not say
-	Digest  Digest
-	Receipt Receipt // unless Running
+	Layer Layer
+	// Unavailable: the layer could not be asked, and nothing else is said.
+	Unavailable bool
+	Running     bool          // a mark, otherwise a receipt
+	Age         time.Duration // of the mark; zero when its holder is known to be alive
+	TTL         time.Duration // until the layer forgets; zero when it does not say
+	Digest      Digest
+	Receipt     Receipt // unless Running
 }
 
 // Answer is the result of a submitted command.

@@ -37,8 +37,14 @@ func parseHosts(dsn string) (*hosts, error) {
 	h := &hosts{}
 	h.primary.Store(nobody)
 	before, list, after := splitAddress(dsn)
-	for address := range strings.SplitSeq(list, ",") {
-		c, err := mysql.ParseDSN(before + strings.TrimSpace(address) + after)
+	addresses := strings.Split(list, ",")
+	for _, address := range addresses {
+		address = strings.TrimSpace(address)
+		// The driver would take an address without a host for this machine.
+		if len(addresses) > 1 && (address == "" || address[0] == ':') {
+			return nil, fmt.Errorf("mysql DSN: the list of hosts (%s) has an empty one", list)
+		}
+		c, err := mysql.ParseDSN(before + address + after)
 		if err != nil {
 			return nil, fmt.Errorf("mysql DSN: %w", err)
 		}

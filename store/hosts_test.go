@@ -46,6 +46,10 @@ func TestDSNMayListHosts(t *testing.T) {
 		_, err := parseHosts(dsn)
 		require.ErrorContains(t, err, "mysql DSN", dsn)
 	}
+	for _, list := range []string{"a:1,", ",a:1", "a:1,,b:2", "a:1, ,b:2", "a:1,:3306", ","} {
+		_, err := parseHosts("u@tcp(" + list + ")/d")
+		require.ErrorContains(t, err, "("+list+") has an empty one")
+	}
 }
 
 func TestEachHostIsVerifiedByItsOwnName(t *testing.T) {

@@ -16,7 +16,10 @@ var ErrSettingsVersion = errors.New("the settings have another version by now")
 type SettingChange struct {
 	// Version counts the changes; the first is 1.
 	Version int64
-	Name    string // at most 64 ASCII characters
+	// ID tells it from another change of the same version: a database that fails
+	// over asynchronously may lose one, and give its version again.
+	ID   string // 16 bytes, made by [Store.ChangeSetting]
+	Name string // at most 64 ASCII characters
 	// Value is in force from now on, at most 255 characters; nil: whatever the
 	// configuration of each gateway says.
 	Value *string
@@ -31,17 +34,22 @@ type SettingChange struct {
 // Overrides are the settings that were changed and not changed back, as of a version.
 type Overrides struct {
 	Version int64             // 0: none was ever changed
+	ID      string            // of the newest change
 	Values  map[string]string // by name
 	By      string            // who made the newest change
 	At      time.Time         // when, by the database's clock
 }
 
-// SettingsVersion returns the newest version, 0 before the first change.
-func (s *Store) SettingsVersion(ctx context.Context) (version int64, err error) {
+// SettingsVersion returns version and ID of the newest change, nothing before
+// the first.
+func (s *Store) SettingsVersion(ctx context.Context) (version int64, id string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, s.o.ReadTimeout)
 	defer cancel()
-	err = s.reads.QueryRowContext(ctx, "SELECT COALESCE(MAX(version), 0) FROM config_changes").Scan(&version)
-	return version, s.translate("read the version of the settings", err)
+	err = s.reads.QueryRowContext(ctx, "SELECT version, change_id FROM config_changes ORDER BY version DESC LIMIT 1").Scan(&version, &id)
+	if errors.Is(err, sql.ErrNoRows) {
+		return 0, "", nil
+	}
+	return version, id, s.translate("read the version of the settings", err)
 }
 
 // Overrides returns the settings that are changed at present. It is one
@@ -51,21 +59,21 @@ func (s *Store) Overrides(ctx context.Context) (Overrides, error) {
 	defer cancel()
 	found := Overrides{Values: map[string]string{}}
 	q := query{d: s.d}
-	q.reset(`SELECT version, name, value, changed_by, changed_at FROM config_changes
+	q.reset(`SELECT version, change_id, name, value, changed_by, changed_at FROM config_changes
 		WHERE version IN (SELECT MAX(version) FROM config_changes GROUP BY name)`)
 	err := scanRows(ctx, s.reads, &q, func(rows *sql.Rows) error {
 		var version int64
-		var name, by string
+		var id, name, by string
 		var value sql.Null[string]
 		var at instant
-		if err := rows.Scan(&version, &name, &value, &by, &at); err != nil {
+		if err := rows.Scan(&version, &id, &name, &value, &by, &at); err != nil {
 			return err
 		}
 		if value.Valid {
 			found.Values[name] = value.V
 		}
 		if version > found.Version {
-			found.Version, found.By, found.At = version, by, at.Time
+			found.Version, found.ID, found.By, found.At = version, id, by, at.Time
 		}
 		return nil
 	})
@@ -79,7 +87,7 @@ func (s *Store) Overrides(ctx context.Context) (Overrides, error) {
 func (s *Store) ChangeSetting(ctx context.Context, on int64, c SettingChange) (SettingChange, error) {
 	var id [16]byte
 	_, _ = rand.Read(id[:]) // never fails (crypto/rand, Go 1.24)
-	c.Version = on + 1
+	c.Version, c.ID = on+1, string(id[:])
 	var at instant
 	outdated := false
 	err := s.inTransaction(ctx, "record a change of the settings", func(t *transaction) error {
@@ -142,12 +150,12 @@ func (s *Store) SettingChanges(ctx context.Context, limit int) (changes []Settin
 	ctx, cancel := context.WithTimeout(ctx, s.o.ReadTimeout)
 	defer cancel()
 	q := query{d: s.d}
-	q.reset("SELECT version, name, value, value_before, value_after, reason, changed_by, changed_at FROM config_changes ORDER BY version DESC LIMIT ")
+	q.reset("SELECT version, change_id, name, value, value_before, value_after, reason, changed_by, changed_at FROM config_changes ORDER BY version DESC LIMIT ")
 	q.bind(limit)
 	err = scanRows(ctx, s.reads, &q, func(rows *sql.Rows) error {
 		var c SettingChange
 		var at instant
-		if err := rows.Scan(&c.Version, &c.Name, &c.Value, &c.Before, &c.After, &c.Reason, &c.By, &at); err != nil {
+		if err := rows.Scan(&c.Version, &c.ID, &c.Name, &c.Value, &c.Before, &c.After, &c.Reason, &c.By, &at); err != nil {
 			return err
 		}
 		c.At = at.Time

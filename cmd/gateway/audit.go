@@ -26,9 +26,13 @@ Exit code 0: clean. 1: findings. 2: it could not look.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			var report store.AuditReport
-			err := withStore(c, env, func(ctx context.Context, s *store.Store) (err error) {
+			loaded, err := loadDatabaseConfig(c, env)
+			if err != nil {
+				return exitError{exitCouldNotLook, err}
+			}
+			err = withStore(c, env, loaded, func(ctx context.Context, s *store.Store) (err error) {
 				o.Progress = func(users, orders int64) {
-					fmt.Fprintf(env.stderr, "audit: %d users, %d orders\n", users, orders)
+					fmt.Fprintf(env.stderr, "audit: %s, %s\n", count(users, "user"), count(orders, "order"))
 				}
 				report, err = s.Audit(ctx, o)
 				return err
@@ -63,7 +67,7 @@ func printAudit(w io.Writer, report *store.AuditReport, asJSON bool) error {
 		if err := table.Flush(); err != nil {
 			return err
 		}
-		if _, err := fmt.Fprintf(w, "%d users, %d orders, %d findings\n", report.Users, report.Orders, int64(len(report.Findings))+report.Dropped); err != nil {
+		if _, err := fmt.Fprintf(w, "%s, %s, %s\n", count(report.Users, "user"), count(report.Orders, "order"), count(int64(len(report.Findings))+report.Dropped, "finding")); err != nil {
 			return err
 		}
 	}
@@ -71,4 +75,12 @@ func printAudit(w io.Writer, report *store.AuditReport, asJSON bool) error {
 		return errSilent
 	}
 	return nil
+}
+
+// count says how many there are of a thing.
+func count(n int64, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
 }

@@ -66,14 +66,16 @@ func TestTokensOfAnIssuerAreBelievedByItsPublishedKeysOnly(t *testing.T) {
 	require.NoError(t, err)
 	started := time.Now()
 	for name, token := range map[string]string{
-		"another key under the same id":  signed(t, jwt.SigningMethodES256, "one", other),
-		"a key id that nobody published": signed(t, jwt.SigningMethodES256, "two", key),
-		"a second unknown id":            signed(t, jwt.SigningMethodES256, "three", key),
-		"the public key as a secret":     signed(t, jwt.SigningMethodHS256, "one", public),
-		"no signature":                   signed(t, jwt.SigningMethodNone, "one", jwt.UnsafeAllowNoneSignatureType),
+		"another key under the same id": signed(t, jwt.SigningMethodES256, "one", other),
+		"the public key as a secret":    signed(t, jwt.SigningMethodHS256, "one", public),
+		"no signature":                  signed(t, jwt.SigningMethodNone, "one", jwt.UnsafeAllowNoneSignatureType),
 	} {
 		_, err := verifier.Authenticate(t.Context(), token)
 		require.ErrorIs(t, err, gateway.ErrTokenInvalid, name)
+	}
+	for _, kid := range []string{"two", "three"} {
+		_, err := verifier.Authenticate(t.Context(), signed(t, jwt.SigningMethodES256, kid, key))
+		require.ErrorIs(t, err, gateway.ErrKeysUnavailable, "the keys have just been read, and may not be again")
 	}
 	require.Less(t, time.Since(started), 10*time.Second, "unknown key ids must not queue up")
 }

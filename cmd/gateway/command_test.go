@@ -43,7 +43,15 @@ func TestExitCodesTellAWrongCommandLineFromAFailure(t *testing.T) {
 		{[]string{"config", "check", "/nonexistent.yaml"}, exitFailed},
 		{[]string{"serve", "--ledger.max_batch=0"}, exitFailed},
 		{[]string{"healthcheck", "--http.listen=127.0.0.1:1"}, exitFailed},
-		{[]string{"token", "--user", "alice", "--ttl", "-1s"}, exitFailed},
+		{[]string{"token", "--user", "alice", "--ttl", "-1s"}, exitUsage},
+		{[]string{"token", "--user", ""}, exitUsage},
+		{[]string{"token", "--user", "alice", "--scope", "root"}, exitUsage},
+		{[]string{"token", "--user", "alice", "--scope", ""}, exitUsage},
+		{[]string{"help"}, exitOK},
+		{[]string{"help", "migrate", "up"}, exitOK},
+		{[]string{"help", "bogus"}, exitUsage},
+		{[]string{"help", "migrate", "bogus"}, exitUsage},
+		{[]string{"config", "print", "--running", "--markdown"}, exitUsage},
 	} {
 		code, _, stderr := command(t, in, c.args...)
 		require.Equal(t, c.code, code, "%v: %s", c.args, stderr)
@@ -105,10 +113,6 @@ func TestTheAdminListenerCanDemandAToken(t *testing.T) {
 func TestMigrationsAreListedAndApplied(t *testing.T) {
 	t.Parallel()
 	vars := []string{"ONCEGATE_DATA_DIR=" + filepath.Join(t.TempDir(), "new")}
-	code, stdout, _ := command(t, vars, "migrate", "status")
-	require.Equal(t, exitFailed, code)
-	require.Contains(t, stdout, "missing")
-
 	code, stdout, stderr := command(t, vars, "migrate", "up")
 	require.Equal(t, exitOK, code, stderr)
 	require.Empty(t, stdout)
@@ -116,6 +120,58 @@ func TestMigrationsAreListedAndApplied(t *testing.T) {
 	code, stdout, stderr = command(t, vars, "migrate", "status")
 	require.Equal(t, exitOK, code, stderr)
 	require.NotContains(t, stdout, "missing")
+}
+
+func TestWhatReadsMakesNoDatabase(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "new")
+	for _, c := range []struct {
+		args []string
+		code int
+	}{
+		{[]string{"migrate", "status"}, exitFailed},
+		{[]string{"audit"}, exitCouldNotLook},
+		{[]string{"compact"}, exitFailed},
+	} {
+		code, stdout, stderr := command(t, []string{"ONCEGATE_DATA_DIR=" + dir}, c.args...)
+		require.Equal(t, c.code, code, "%v: %s", c.args, stderr)
+		require.Empty(t, stdout)
+		require.Contains(t, stderr, "there is no database at "+filepath.Join(dir, "oncegate.db"))
+		require.NoDirExists(t, dir)
+	}
+}
+
+func TestWhatOnlyNeedsTheDatabaseNeedsNoSigningSecret(t *testing.T) {
+	t.Parallel()
+	vars := []string{"ONCEGATE_MYSQL__DSN=u:p@tcp(127.0.0.1:1)/shop", "ONCEGATE_MYSQL__START_TIMEOUT=1ms"}
+	for _, args := range [][]string{{"migrate", "status"}, {"migrate", "up"}, {"audit"}} {
+		code, _, stderr := command(t, vars, args...)
+		require.NotEqual(t, exitOK, code)
+		require.NotContains(t, stderr, "auth.", args)
+		require.NotContains(t, stderr, "configuration", args)
+	}
+	_, _, stderr := command(t, vars, "serve")
+	require.Contains(t, stderr, "auth.hs256_secret or auth.jwks_url is required")
+}
+
+func TestANewSigningSecretIsTold(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	args := []string{"token", "--user", "alice", "--data_dir", dir}
+	code, _, stderr := command(t, nil, args...)
+	require.Equal(t, exitOK, code, stderr)
+	require.Contains(t, stderr, "made a new signing secret, "+filepath.Join(dir, "secrets", "hs256"))
+
+	code, _, stderr = command(t, nil, args...)
+	require.Equal(t, exitOK, code)
+	require.Empty(t, stderr, "it is there already")
+}
+
+func TestOneIsNotMany(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, "0 users", count(0, "user"))
+	require.Equal(t, "1 user", count(1, "user"))
+	require.Equal(t, "2 users", count(2, "user"))
 }
 
 func TestTheConfigurationIsCheckedAndPrinted(t *testing.T) {

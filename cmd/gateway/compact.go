@@ -25,7 +25,7 @@ the work. A later retry is answered from the order, never with a second one.`,
 			if err != nil {
 				return err
 			}
-			return withStore(c, env, func(ctx context.Context, s *store.Store) error {
+			return withStore(c, env, loaded, func(ctx context.Context, s *store.Store) error {
 				// The gateways promise what was changed while they run.
 				changed, err := s.Overrides(ctx)
 				if err != nil {

@@ -31,6 +31,7 @@ func configCommand(env environment) *cobra.Command {
 	printer.Flags().BoolVar(&origin, "origin", false, "say where each value came from")
 	printer.Flags().BoolVar(&markdown, "markdown", false, "print the table of all settings and their defaults instead")
 	printer.Flags().BoolVar(&running, "running", false, "ask the running gateway's admin listener what is in force there")
+	printer.MarkFlagsMutuallyExclusive("running", "markdown")
 	checker := &cobra.Command{
 		Use:   "check FILE",
 		Short: "Say whether a gateway would start with FILE and this environment",

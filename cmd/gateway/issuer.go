@@ -29,7 +29,7 @@ const (
 // issuerKeys are the published keys of an issuer. They are read again every
 // [keysRefresh], after a failed look and for a token of an unknown key, but
 // never more often than every pause: tokens with made-up key ids cost the issuer
-// nothing. Those known stay in force while it is away. Safe for concurrent use.
+// nothing, and are answered like those of a key too new to be known. Those known stay in force while it is away. Safe for concurrent use.
 type issuerKeys struct {
 	address string
 	pause   time.Duration
@@ -98,9 +98,10 @@ func (k *issuerKeys) find(token *jwt.Token) (any, error) {
 		return key, err
 	}
 	if !k.look(context.Background()) {
-		// Somebody else is looking. Whoever waited for him would hold a place that
-		// an honest client needs.
-		return nil, fmt.Errorf("%w: they are being read", gateway.ErrKeysUnavailable)
+		// Somebody else is looking, or has just looked, and the key may have been
+		// published since. Whoever waited here would hold a place that an honest
+		// client needs.
+		return nil, fmt.Errorf("%w: they are read at most every %v", gateway.ErrKeysUnavailable, k.pause)
 	}
 	key, err = k.ofKnown(token)
 	if errors.Is(err, jwkset.ErrKeyNotFound) && k.failing.Load() {
@@ -117,16 +118,17 @@ func (k *issuerKeys) ofKnown(token *jwt.Token) (any, error) {
 	return (*known).Keyfunc(token)
 }
 
-// look reads the keys if the pause is over. It reports whether what is known
-// now is as new as it can be, which it is not while another is reading.
+// look reads the keys if the pause is over and nobody else does. It reports
+// whether it did: only then is a key that is not known nobody's.
 func (k *issuerKeys) look(ctx context.Context) bool {
 	if !k.looking.TryLock() {
 		return false
 	}
 	defer k.looking.Unlock()
-	if time.Since(k.looked) >= k.pause {
-		k.read(ctx)
+	if time.Since(k.looked) < k.pause {
+		return false
 	}
+	k.read(ctx)
 	return true
 }
 

@@ -5,6 +5,7 @@ import (
 	"crypto/elliptic"
 	"crypto/rand"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -124,7 +125,31 @@ func TestMadeUpKeyIDsCostTheIssuerNothing(t *testing.T) {
 	_, err := v.Authenticate(t.Context(), signed(t, jwt.SigningMethodES256, "one", key))
 	require.NoError(t, err, "the honest are served meanwhile")
 	_, err = v.Authenticate(t.Context(), signed(t, jwt.SigningMethodES256, "two", key))
-	require.ErrorIs(t, err, gateway.ErrTokenInvalid, "the keys have just been read: it is nobody's")
+	require.ErrorIs(t, err, gateway.ErrKeysUnavailable, "it may have been published since the look")
+	require.EqualValues(t, 1, p.looks.Load())
+}
+
+func TestAKeyThatIsPublishedRightAfterALookIsNeverRefused(t *testing.T) {
+	t.Parallel()
+	p := newPublisher(t)
+	p.publish(t, "one")
+	v := follower(t, p, 50*time.Millisecond)
+	token := signed(t, jwt.SigningMethodES256, "two", p.publish(t, "two"))
+	var err error
+	require.Eventually(t, func() bool {
+		_, err = v.Authenticate(t.Context(), token)
+		return !errors.Is(err, gateway.ErrKeysUnavailable)
+	}, time.Minute, time.Millisecond)
+	require.NoError(t, err)
+}
+
+func TestAKeyThatALookDidNotFindIsNobodys(t *testing.T) {
+	t.Parallel()
+	p := newPublisher(t)
+	key := p.publish(t, "one")
+	v := follower(t, p, time.Nanosecond)
+	_, err := v.Authenticate(t.Context(), signed(t, jwt.SigningMethodES256, "two", key))
+	require.ErrorIs(t, err, gateway.ErrTokenInvalid)
 }
 
 // While one token waits for the issuer, the others do not.

@@ -34,7 +34,7 @@ func consumeCommand(env environment) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return withStore(c, env, func(ctx context.Context, s *store.Store) error {
+			return withStore(c, env, loaded, func(ctx context.Context, s *store.Store) error {
 				a := &App{log: log, grace: loaded.Config.ShutdownGrace}
 				if err := a.openMessages(&loaded.Config, s, prometheus.NewRegistry()); err != nil {
 					return err

@@ -27,10 +27,10 @@ func migrateCommand(env environment) *cobra.Command {
 	)
 }
 
-// migrationOptions loads the configuration and makes sure that there is a
-// directory for the embedded database.
-func migrationOptions(c *cobra.Command, env environment) (store.Options, error) {
-	loaded, err := loadConfig(c, env)
+// migrationOptions loads the configuration, and has the embedded database looked
+// after by prepare.
+func migrationOptions(c *cobra.Command, env environment, prepare func(*configs.Config) error) (store.Options, error) {
+	loaded, err := loadDatabaseConfig(c, env)
 	if err != nil {
 		return store.Options{}, err
 	}
@@ -40,11 +40,11 @@ func migrationOptions(c *cobra.Command, env environment) (store.Options, error) 
 	}
 	o := storeOptions(&loaded.Config)
 	o.Logger = log
-	return o, makeDataDir(&loaded.Config)
+	return o, prepare(&loaded.Config)
 }
 
 func migrateUp(c *cobra.Command, env environment) error {
-	o, err := migrationOptions(c, env)
+	o, err := migrationOptions(c, env, makeDataDir)
 	if err != nil {
 		return err
 	}
@@ -56,7 +56,7 @@ func migrateUp(c *cobra.Command, env environment) error {
 }
 
 func migrateStatus(c *cobra.Command, env environment) error {
-	o, err := migrationOptions(c, env)
+	o, err := migrationOptions(c, env, findDatabase)
 	if err != nil {
 		return err
 	}

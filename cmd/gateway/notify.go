@@ -65,7 +65,7 @@ func (a *App) supervised(ctx context.Context, s supervisor, cfg *configs.Config)
 	if s.watchdog > 0 {
 		told.Go(func() {
 			s.signsOfLife(running, a.log, func(ctx context.Context) error {
-				return probe(ctx, io.Discard, cfg, a.Addr(), "/livez", "")
+				return probeHealth(ctx, io.Discard, cfg, a.Addr(), "/livez")
 			})
 		})
 	}

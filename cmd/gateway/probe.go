@@ -32,7 +32,7 @@ func healthcheckCommand(env environment) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return probe(c.Context(), env.stdout, &loaded.Config, loaded.Config.HTTP.Listen, "/readyz", "")
+			return probeHealth(c.Context(), env.stdout, &loaded.Config, loaded.Config.HTTP.Listen, "/readyz")
 		},
 	}, false)
 }
@@ -84,21 +84,29 @@ func reachable(listen string) string {
 }
 
 // probe prints what a path of a listener answers, and fails unless that is a
-// success.
+// success and the listener shows the certificate of the configuration.
 func probe(ctx context.Context, w io.Writer, cfg *configs.Config, listen, path, token string) error {
+	client, err := localClient(cfg)
+	if err != nil {
+		return err
+	}
+	return ask(ctx, w, client, scheme(cfg)+"://"+reachable(listen)+path, token)
+}
+
+// probeHealth is probe for what anybody may ask, whatever the certificate.
+func probeHealth(ctx context.Context, w io.Writer, cfg *configs.Config, listen, path string) error {
+	return ask(ctx, w, healthClient(), scheme(cfg)+"://"+reachable(listen)+path, "")
+}
+
+func ask(ctx context.Context, w io.Writer, client *http.Client, address, token string) error {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
-	address := reachable(listen)
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, scheme(cfg)+"://"+address+path, http.NoBody)
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
 	if err != nil {
 		return err
 	}
 	if token != "" {
 		r.Header.Set("Authorization", "Bearer "+token)
-	}
-	client, err := localClient(cfg)
-	if err != nil {
-		return err
 	}
 	resp, err := client.Do(r)
 	if err != nil {

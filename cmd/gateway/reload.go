@@ -44,7 +44,7 @@ type settings struct {
 
 // settingStore is where changes over the admin API are kept for all gateways.
 type settingStore interface {
-	SettingsVersion(ctx context.Context) (int64, error)
+	SettingsVersion(ctx context.Context) (version int64, id string, err error)
 	Overrides(ctx context.Context) (store.Overrides, error)
 	ChangeSetting(ctx context.Context, on int64, c store.SettingChange) (store.SettingChange, error)
 	SettingChanges(ctx context.Context, limit int) ([]store.SettingChange, error)
@@ -56,6 +56,7 @@ type snapshot struct {
 	version int64           // of the changes that are in force
 	newest  store.Overrides // that are known; of another version where they were refused
 	over    chan struct{}   // closed when another snapshot takes the place
+	level   slog.Level      // of the log
 
 	cache cache.Tuning
 	order order.Tuning
@@ -70,6 +71,7 @@ func newSettings(live Live, log *slog.Logger) (*settings, error) {
 	if err := s.apply(context.Background(), live.Loaded, store.Overrides{}); err != nil {
 		return nil, err
 	}
+	s.settleLevel()
 	return s, nil
 }
 
@@ -82,7 +84,8 @@ func (s *settings) orderTuning() order.Tuning  { return s.current.Load().order }
 func (s *settings) httpTuning() gateway.Tuning { return s.current.Load().http }
 
 // apply puts a configuration in force with changes over it, all of it or
-// nothing. The lock is held, or nobody else knows of s yet.
+// nothing. The caller tells the log of it, and then settles its level. The lock
+// is held, or nobody else knows of s yet.
 func (s *settings) apply(ctx context.Context, base *configs.Loaded, changed store.Overrides) error {
 	loaded, passed, err := base.Override(changed.Values)
 	if err != nil {
@@ -94,17 +97,22 @@ func (s *settings) apply(ctx context.Context, base *configs.Loaded, changed stor
 	}
 	c := &loaded.Config
 	s.replace(&snapshot{
-		loaded: loaded, version: changed.Version, newest: changed,
+		loaded: loaded, version: changed.Version, newest: changed, level: level,
 		cache: cacheTuning(c), order: decisionTuning(c), http: httpTuning(c),
 	})
 	s.base = base
-	s.live.Level.Set(level)
+	// A change to a quieter log is still told of.
+	s.live.Level.Set(min(level, s.live.Level.Level()))
 	if len(passed) > 0 {
 		s.log.InfoContext(ctx, "changes over the admin API are passed over here: a file, the environment or a flag gives these settings, or this version does not know them",
 			"settings", passed)
 	}
 	return nil
 }
+
+// settleLevel makes the log as quiet as is configured. The lock is held, or
+// nobody else knows of s yet.
+func (s *settings) settleLevel() { s.live.Level.Set(s.current.Load().level) }
 
 func (s *settings) replace(next *snapshot) {
 	next.over = make(chan struct{})
@@ -115,27 +123,34 @@ func (s *settings) replace(next *snapshot) {
 
 // reload reads the sources again. What is wrong with them is told to the log;
 // the configuration in force stays then. That nothing has changed is told at the
-// level quiet.
-func (s *settings) reload(ctx context.Context, quiet slog.Level) {
-	changed, err := s.reread(ctx)
+// level quiet; what was told already, not again. It returns why the sources were
+// refused, if they were.
+func (s *settings) reload(ctx context.Context, quiet slog.Level, told string) (refusal string) {
+	loaded, err := configs.Load(*s.live.Sources)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var changed []string
+	if err == nil {
+		changed, err = s.rebase(ctx, loaded)
+	}
 	s.refused.file.Store(err != nil)
 	switch {
 	case err != nil:
-		s.log.ErrorContext(ctx, "the configuration was read again and refused; the one in force stays", "error", err)
+		if refusal = err.Error(); refusal != told {
+			s.log.ErrorContext(ctx, "the configuration was read again and refused; the one in force stays", "error", err)
+		}
 	case len(changed) == 0:
 		s.log.Log(ctx, quiet, "the configuration was read again: nothing has changed")
 	default:
 		s.log.InfoContext(ctx, "the configuration was read again and is in force", "changed", changed)
 	}
+	s.settleLevel()
+	return refusal
 }
 
-func (s *settings) reread(ctx context.Context) (changed []string, err error) {
-	loaded, err := configs.Load(*s.live.Sources)
-	if err != nil {
-		return nil, err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
+// rebase puts what the sources say now in force, under the changes over the
+// API. The lock is held.
+func (s *settings) rebase(ctx context.Context, loaded *configs.Loaded) (changed []string, err error) {
 	if _, fixed := configs.Differences(&s.base.Config, &loaded.Config); len(fixed) > 0 {
 		return nil, fmt.Errorf("%s: cannot be changed while the gateway runs, restart it", strings.Join(fixed, ", "))
 	}
@@ -150,13 +165,13 @@ func (s *settings) reread(ctx context.Context) (changed []string, err error) {
 
 // catchUp takes over the changes that other gateways have recorded.
 func (s *settings) catchUp(ctx context.Context) error {
-	version, err := s.stored.SettingsVersion(ctx)
+	version, id, err := s.stored.SettingsVersion(ctx)
 	if err != nil {
 		return err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if version == s.current.Load().newest.Version {
+	if newest := &s.current.Load().newest; version == newest.Version && id == newest.ID {
 		return nil
 	}
 	return s.refresh(ctx)
@@ -170,7 +185,7 @@ func (s *settings) refresh(ctx context.Context) error {
 		return err
 	}
 	before := s.current.Load()
-	if newest.Version == before.newest.Version {
+	if newest.Version == before.newest.Version && newest.ID == before.newest.ID {
 		return nil
 	}
 	err = s.apply(ctx, s.base, newest)
@@ -186,6 +201,7 @@ func (s *settings) refresh(ctx context.Context) error {
 	}
 	changed, _ := configs.Differences(&before.loaded.Config, s.now())
 	s.log.InfoContext(ctx, "changes over the admin API are in force", "version", newest.Version, "changed", changed, "changed_by", newest.By)
+	s.settleLevel()
 	return nil
 }
 

@@ -41,7 +41,7 @@ func (s *settings) newest() *insight.ConfigVersion {
 func (s *settings) ChangeSetting(ctx context.Context, c gateway.SettingChange) (gateway.SettingChanged, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.changeable(c.Name); err != nil {
+	if err := s.changeable(c.Name, c.Value == nil); err != nil {
 		return gateway.SettingChanged{}, err
 	}
 	if err := s.refresh(ctx); err != nil {
@@ -75,10 +75,15 @@ func (s *settings) ChangeSetting(ctx context.Context, c gateway.SettingChange) (
 	if c.DryRun {
 		return done, nil
 	}
+	if c.Value != nil {
+		next.Values[c.Name] = after.Value
+	}
+	if maps.Equal(next.Values, newest.Values) { // there is nothing to record
+		return done, nil
+	}
 	record := store.SettingChange{Name: c.Name, Before: done.Before, After: done.After, Reason: c.Reason, By: c.By}
 	if c.Value != nil {
 		record.Value = &after.Value
-		next.Values[c.Name] = after.Value
 	}
 	record, err = s.stored.ChangeSetting(ctx, newest.Version, record)
 	if errors.Is(err, store.ErrSettingsVersion) {
@@ -88,26 +93,28 @@ func (s *settings) ChangeSetting(ctx context.Context, c gateway.SettingChange) (
 		return gateway.SettingChanged{}, err
 	}
 	done.Version, done.At = record.Version, record.At
-	next.Version, next.By, next.At = record.Version, record.By, record.At
+	next.Version, next.ID, next.By, next.At = record.Version, record.ID, record.By, record.At
 	if err := s.apply(ctx, s.base, next); err != nil { // it was found valid above
 		return gateway.SettingChanged{}, err
 	}
 	s.refused.api.Store(false)
 	s.log.InfoContext(ctx, "a setting was changed", "setting", done.Name, "before", done.Before, "after", done.After,
 		"version", done.Version, "changed_by", done.By, "reason", done.Reason)
+	s.settleLevel()
 	return done, nil
 }
 
-// changeable tells why a setting cannot be changed over the API.
-func (s *settings) changeable(name string) error {
+// changeable tells why a setting cannot be changed over the API. A change from
+// before it was pinned sleeps there, and can be taken back.
+func (s *settings) changeable(name string, back bool) error {
 	c, ok := s.current.Load().loaded.Setting(name)
 	switch {
 	case !ok:
 		return gateway.ErrSettingUnknown
 	case !c.Live:
 		return gateway.ErrSettingFixed
-	case c.Pinned:
-		return fmt.Errorf("%w (%s)", gateway.ErrSettingPinned, c.Origin)
+	case c.Pinned && !back:
+		return &gateway.SettingPinnedError{Origin: c.Origin}
 	default:
 		return nil
 	}

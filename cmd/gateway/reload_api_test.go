@@ -5,6 +5,8 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -33,6 +35,8 @@ func TestASettingIsChangedKeptAndTakenBack(t *testing.T) {
 	require.InDelta(t, 172800, metric(t, r, `oncegate_ttl_seconds{setting="ttl.receipt"}`), 0)
 	late := ops.do(r, http.MethodPut, "/admin/v1/config/ttl.receipt", `{"value":"1h","reason":"late"}`, `"0"`)
 	require.Equal(t, http.StatusPreconditionFailed, late.status, late.body)
+	require.Contains(t, late.body, `The settings have version \"1\", not \"0\".`)
+	require.Equal(t, `"1"`, late.header.Get("ETag"))
 	require.NoError(t, r.stopped())
 
 	again := start(t, cfg)
@@ -99,7 +103,8 @@ func TestChangesThatMayNotBeAreRefusedWithTheReason(t *testing.T) {
 		{"http.listen", `"127.0.0.1:1"`, 409, "SETTING_FIXED"},
 		{"mysql.dsn", `"x"`, 409, "SETTING_FIXED"},
 		{"limits.burst", `3`, 409, "SETTING_PINNED"},
-		{"max_wait", `"1s"`, 409, "SETTING_PINNED"},
+		{"limits.burst", `3`, 409, "given by: file " + path},
+		{"max_wait", `"1s"`, 409, "given by: environment ONCEGATE_MAX_WAIT"},
 		{"ttl.receipt", `"soon"`, 400, "ttl.receipt must be a duration"},
 		{"ttl.receipt", `"9s"`, 400, "ttl.in_progress (10s) must be shorter than ttl.receipt (9s)"},
 		{"ttl.in_progress", `"19s"`, 400, "ttl.in_progress (19s) must be shorter than http.write_timeout (18s)"},
@@ -118,6 +123,48 @@ func TestChangesThatMayNotBeAreRefusedWithTheReason(t *testing.T) {
 	require.Equal(t, "environment ONCEGATE_MAX_WAIT", wait.Origin)
 	secret := ops.do(r, http.MethodGet, "/admin/v1/config", "", "")
 	require.Contains(t, secret.body, `"name":"auth.hs256_secret","value":"",`)
+}
+
+func TestAChangeOfASettingThatIsPinnedNowCanBeTakenBack(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	sources := &configs.Sources{File: fileOf(t, dir, "")}
+	r, ops := startLive(t, Live{Sources: sources}, t.Output()), newOperator(t)
+	ops.change(r, "limits.burst", "30")
+	require.NoError(t, r.stopped())
+
+	sources = &configs.Sources{File: fileOf(t, dir, "limits: {burst: 9}")}
+	r = startLive(t, Live{Sources: sources}, t.Output())
+	ops.change(r, "limits.burst", "null")
+	s, version := ops.setting(r, "limits.burst")
+	require.Equal(t, "9", s.Value)
+	require.Equal(t, `"2"`, version)
+	require.NoError(t, r.stopped())
+
+	sources = &configs.Sources{File: fileOf(t, dir, "")}
+	r = startLive(t, Live{Sources: sources}, t.Output())
+	s, _ = ops.setting(r, "limits.burst")
+	require.Equal(t, "20", s.Value, "the change of 30 sleeps no longer")
+}
+
+func TestAChangeThatChangesNothingMakesNoVersion(t *testing.T) {
+	t.Parallel()
+	r, ops := start(t, embedded(t.TempDir())), newOperator(t)
+	unchanged := func(version, name, value string) {
+		t.Helper()
+		a := ops.put(r, name, value)
+		require.Equal(t, http.StatusOK, a.status, a.body)
+		require.Equal(t, strconv.Quote(version), a.header.Get("ETag"))
+		require.Contains(t, a.body, `{"version":`+version+`,`)
+	}
+	unchanged("0", "limits.burst", "null")
+	ops.change(r, "cache.local_ttl", `"0"`)
+	unchanged("1", "cache.local_ttl", `"0s"`)
+	unchanged("1", "max_wait", "null")
+	_, version := ops.setting(r, "cache.local_ttl")
+	require.Equal(t, `"1"`, version)
+	log := ops.do(r, http.MethodGet, "/admin/v1/config/changes", "", "")
+	require.Equal(t, 1, strings.Count(log.body, `"version"`), log.body)
 }
 
 func TestTheSettingsOfARunningGatewayCanBePrinted(t *testing.T) {
@@ -171,6 +218,6 @@ func TestCompactionFollowsItsSetting(t *testing.T) {
 		return n
 	}
 	require.Zero(t, runs())
-	newOperator(t).change(r, "retention.compact_every", `"50ms"`)
+	newOperator(t).change(r, "retention.compact_every", `"1s"`)
 	eventually(t, "a run of the compaction", func() bool { return runs() == 1 })
 }

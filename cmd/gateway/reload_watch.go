@@ -63,6 +63,7 @@ type watcher struct {
 	events *fsnotify.Watcher // nil: no file
 	found  [sha256.Size]byte // the content at the last event, or zero
 	judged [sha256.Size]byte // the content that was read last, or zero
+	told   string            // why that was refused, or empty
 }
 
 func newWatcher(s *settings) *watcher {
@@ -90,6 +91,7 @@ func (w *watcher) run(ctx context.Context) {
 	}
 	net := time.NewTicker(watchNet)
 	defer net.Stop()
+	over := w.s.current.Load().over
 	w.look(ctx) // it may have changed between its first reading and the watch
 	var settled <-chan time.Time
 	for {
@@ -98,9 +100,13 @@ func (w *watcher) run(ctx context.Context) {
 			return
 		case <-w.s.live.Hangup:
 			w.judged, _ = w.digest()
-			w.s.reload(ctx, slog.LevelInfo)
+			w.told = w.s.reload(ctx, slog.LevelInfo, "")
+		case <-over: // what is refused may fit to what is in force now
+			over = w.s.current.Load().over
+			w.again(ctx)
 		case <-net.C:
 			w.watchAgain()
+			w.again(ctx)
 			w.look(ctx)
 		case err := <-errs: // events were lost: look
 			w.s.log.WarnContext(ctx, "the watch of the configuration's directory failed", "error", err)
@@ -148,7 +154,18 @@ func (w *watcher) look(ctx context.Context) {
 		return // still not there, and said so
 	}
 	w.judged = digest
-	w.s.reload(ctx, slog.LevelDebug)
+	w.told = w.s.reload(ctx, slog.LevelDebug, "")
+}
+
+// again reads what is refused once more: it may have been wrong only together
+// with something else, a changed setting or a file that was missing.
+func (w *watcher) again(ctx context.Context) {
+	if !w.s.refused.file.Load() {
+		return
+	}
+	if digest, _ := w.digest(); digest == w.judged { // another content is for look
+		w.told = w.s.reload(ctx, slog.LevelDebug, w.told)
+	}
 }
 
 // digest is that of the file's content; zero with an error.

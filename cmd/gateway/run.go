@@ -62,6 +62,7 @@ func run(ctx context.Context, env environment) int {
 		consumeCommand(env), auditCommand(env), compactCommand(env), keyCommand(env), ttlCommand(env), healthcheckCommand(env), versionCommand(env),
 	)
 	onStart(root, func() { started = true })
+	root.SetHelpCommand(helpCommand())
 	root.SetArgs(env.args)
 	root.SetOut(env.stdout)
 	root.SetErr(env.stderr)
@@ -86,6 +87,26 @@ func run(ctx context.Context, env environment) int {
 
 // errSilent fails a command whose output has said everything.
 var errSilent = errors.New("failed")
+
+// helpCommand prints the help of a command. That of cobra takes a command that
+// does not exist for a success.
+func helpCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [command]",
+		Short: "Help about any command",
+		RunE: func(c *cobra.Command, args []string) error {
+			about, rest, err := c.Root().Find(args)
+			if err != nil {
+				return err
+			}
+			if len(rest) > 0 {
+				return fmt.Errorf("unknown command %q for %q", rest[0], about.CommandPath())
+			}
+			about.InitDefaultHelpFlag()
+			return about.Help()
+		},
+	}
+}
 
 // onStart calls started before any command below c does its work.
 func onStart(c *cobra.Command, started func()) {
@@ -134,6 +155,17 @@ func loadConfig(c *cobra.Command, env environment) (*configs.Loaded, error) {
 	if err != nil {
 		return nil, err
 	}
+	return configs.Load(sources)
+}
+
+// loadDatabaseConfig is [loadConfig] for a command that only needs the database:
+// it runs without what verifies tokens.
+func loadDatabaseConfig(c *cobra.Command, env environment) (*configs.Loaded, error) {
+	sources, err := configSources(c, env)
+	if err != nil {
+		return nil, err
+	}
+	sources.NoTokens = true
 	return configs.Load(sources)
 }
 

@@ -29,9 +29,12 @@ func signingSecret(c *configs.Config) ([]byte, error) {
 	case c.Auth.HS256Secret.IsSet():
 		return []byte(c.Auth.HS256Secret.Reveal()), nil
 	default:
-		return keptSecret(filepath.Join(c.DataDir, "secrets", "hs256"))
+		return keptSecret(secretFile(c))
 	}
 }
+
+// secretFile is where the secret is kept that nobody configured.
+func secretFile(c *configs.Config) string { return filepath.Join(c.DataDir, "secrets", "hs256") }
 
 // keptSecret returns the secret in a file, which it makes when there is none.
 // Several processes at once agree on one.

@@ -2,12 +2,14 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
+	"errors"
 	"io"
 	"log/slog"
 	"math/big"
@@ -74,14 +76,47 @@ func TestBothListenersSpeakTLS(t *testing.T) {
 
 	// The commands of this machine know the certificate by the file.
 	var out bytes.Buffer
-	require.NoError(t, probe(t.Context(), &out, &c, g.Addr(), "/readyz", ""))
+	require.NoError(t, probeHealth(t.Context(), &out, &c, g.Addr(), "/readyz"))
 	require.Contains(t, out.String(), `"status":"ok"`)
 	out.Reset()
 	require.NoError(t, probe(t.Context(), &out, &c, g.AdminAddr(), "/admin/v1/keys/ann/k", ""))
 	require.Contains(t, out.String(), `"layers"`)
 	other := c
 	other.TLS, _ = certified(t)
-	require.ErrorIs(t, probe(t.Context(), io.Discard, &other, g.Addr(), "/readyz", ""), errOtherCertificate)
+	require.ErrorIs(t, probe(t.Context(), io.Discard, &other, g.AdminAddr(), "/admin/v1/keys/ann/k", ""), errOtherCertificate)
+}
+
+// While a renewal is amiss the listeners show the pair before. Whoever asked the
+// files would have a healthy gateway ended, and it would not start again.
+func TestARenewalThatWentWrongDoesNotMakeAGatewayUnhealthy(t *testing.T) {
+	t.Parallel()
+	for name, spoil := range map[string]func(configs.TLS) error{
+		"half of a pair": func(f configs.TLS) error {
+			other, _ := certified(t)
+			return os.Rename(other.CertFile, f.CertFile)
+		},
+		"nonsense": func(f configs.TLS) error { return os.WriteFile(f.CertFile, []byte("nonsense"), privateFile) },
+		"no files": func(f configs.TLS) error { return errors.Join(os.Remove(f.CertFile), os.Remove(f.KeyFile)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := embedded(t.TempDir())
+			c.TLS, _ = certified(t)
+			app, err := New(t.Context(), c, slog.New(slog.DiscardHandler))
+			require.NoError(t, err)
+			require.NoError(t, spoil(c.TLS))
+			m := newManager(t)
+			ctx, stop := context.WithCancel(t.Context())
+			ended := make(chan error, 1)
+			go func() { ended <- app.supervised(ctx, supervisor{m.socket, 20 * time.Millisecond}, &c) }()
+			require.Equal(t, stateReady, m.hears())
+			require.Equal(t, stateAlive, m.hears())
+			c.HTTP.Listen = app.Addr()
+			require.NoError(t, probeHealth(t.Context(), io.Discard, &c, app.Addr(), "/readyz"), "which is what healthcheck asks")
+			stop()
+			require.NoError(t, <-ended)
+		})
+	}
 }
 
 func TestACertificateThatCannotBeReadIsNamed(t *testing.T) {

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -25,17 +26,23 @@ func tokenCommand(env environment) *cobra.Command {
 		Short: "Print a token that the gateway with this configuration believes",
 		Long: `Print a token that the gateway with this configuration believes: one that is
 signed with auth.hs256_secret or, without it, with the secret under data_dir.`,
-		Args: cobra.NoArgs,
+		Args:    cobra.NoArgs,
+		PreRunE: func(*cobra.Command, []string) error { return r.check() },
 		RunE: func(c *cobra.Command, _ []string) error {
 			loaded, err := loadConfig(c, env)
 			if err != nil {
 				return err
 			}
-			secret, err := signingSecret(&loaded.Config)
+			cfg := &loaded.Config
+			_, missing := os.Stat(secretFile(cfg))
+			secret, err := signingSecret(cfg)
 			if err != nil {
 				return err
 			}
-			token, err := mint(&loaded.Config, secret, r)
+			if _, err := os.Stat(secretFile(cfg)); missing != nil && err == nil {
+				fmt.Fprintf(env.stderr, "made a new signing secret, %s: only gateways with this data_dir believe the token\n", secretFile(cfg))
+			}
+			token, err := mint(cfg, secret, r)
 			if err != nil {
 				return err
 			}
@@ -52,10 +59,26 @@ signed with auth.hs256_secret or, without it, with the secret under data_dir.`,
 	return c
 }
 
-func mint(c *configs.Config, secret []byte, r tokenRequest) (string, error) {
-	if r.ttl <= 0 {
-		return "", errors.New("the token would have expired already")
+// check refuses a request whose token would be of no use.
+func (r *tokenRequest) check() error {
+	if r.user == "" {
+		return errors.New("--user must name whom the token speaks for")
 	}
+	if r.ttl <= 0 {
+		return errors.New("--ttl: the token would have expired already")
+	}
+	if len(r.scopes) == 0 {
+		return errors.New("--scope must be orders, admin or both")
+	}
+	for _, scope := range r.scopes {
+		if scope != gateway.ScopeOrders && scope != gateway.ScopeAdmin {
+			return fmt.Errorf("--scope: %q is no scope: there are orders and admin", scope)
+		}
+	}
+	return nil
+}
+
+func mint(c *configs.Config, secret []byte, r tokenRequest) (string, error) {
 	return gateway.MintToken(secret, gateway.TokenSpec{
 		UserID:   r.user,
 		Scopes:   r.scopes,

@@ -51,7 +51,7 @@ func (a *App) openTracing(ctx context.Context, cfg *configs.Config) (trace.Trace
 	provider := sdktrace.NewTracerProvider(
 		sdktrace.WithBatcher(exporter),
 		sdktrace.WithResource(about),
-		sdktrace.WithSampler(sdktrace.ParentBased(sdktrace.TraceIDRatioBased(cfg.Tracing.Sample))),
+		sdktrace.WithSampler(sampler(cfg.Tracing.Sample)),
 	)
 	a.keep("tracer", func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, lastSpans)

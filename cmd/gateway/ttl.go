@@ -12,9 +12,11 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/oncegate/oncegate/configs"
 	"github.com/oncegate/oncegate/insight"
 )
 
@@ -38,8 +40,9 @@ database, the retries left for the database, and the memory in Redis.
 Without --admin it asks the gateway with this configuration, as "key inspect"
 does. What it says is of that gateway alone: with several, rates and memory add
 up.`,
-		Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error { return advise(c, env, &r) },
+		Args:    cobra.NoArgs,
+		PreRunE: func(*cobra.Command, []string) error { return r.check() },
+		RunE:    func(c *cobra.Command, _ []string) error { return advise(c, env, &r) },
 	}, false)
 	f := c.Flags()
 	f.StringVar(&r.admin, "admin", "", "URL of the admin listener, such as http://127.0.0.1:9090 (default: that of the configuration)")
@@ -50,6 +53,32 @@ up.`,
 	f.BoolVar(&r.asJSON, "json", false, "print JSON instead of a table")
 	c.MarkFlagsMutuallyExclusive("token", "token-file")
 	return group("ttl", "Tune the time that Redis remembers an answer", c)
+}
+
+// check finds what is wrong with the command line, and reads the token.
+func (r *adviceRequest) check() error {
+	if !(r.target > 0 && r.target <= 1) {
+		return fmt.Errorf("--target (%v) must be a share above 0 and at most 1", r.target)
+	}
+	for _, text := range r.ttls {
+		if ttl, err := configs.ParseDuration(text); err != nil || ttl <= 0 {
+			return fmt.Errorf("--ttl: %q must be a duration such as 90s, 48h or 7d", text)
+		}
+	}
+	if r.admin != "" {
+		u, err := url.Parse(r.admin)
+		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+			return fmt.Errorf("--admin: %q is no URL such as http://127.0.0.1:9090", r.admin)
+		}
+	}
+	if r.tokenFile != "" {
+		text, err := os.ReadFile(r.tokenFile)
+		if err != nil {
+			return fmt.Errorf("--token-file: %w", err)
+		}
+		r.token = strings.TrimSpace(string(text))
+	}
+	return nil
 }
 
 func advise(c *cobra.Command, env environment, r *adviceRequest) error {
@@ -74,24 +103,46 @@ func advise(c *cobra.Command, env environment, r *adviceRequest) error {
 	if err := json.Unmarshal(body, &advice); err != nil {
 		return fmt.Errorf("the answer is none of this API: %w", err)
 	}
-	return printAdvice(env.stdout, &advice)
+	around, err := askSurroundings(c.Context(), client, base, token)
+	if err != nil {
+		return err
+	}
+	return printAdvice(env.stdout, &advice, around)
+}
+
+// surroundings are what an advice has to be read with.
+type surroundings struct {
+	redisAway  bool          // the gateway goes without Redis at the moment
+	inProgress time.Duration // ttl.receipt must be longer
+}
+
+func askSurroundings(ctx context.Context, client *http.Client, base, token string) (s surroundings, err error) {
+	body, err := askAdmin(ctx, client, base+"/admin/v1/stats", token)
+	if err != nil {
+		return s, err
+	}
+	var stats insight.Stats
+	if err := json.Unmarshal(body, &stats); err != nil {
+		return s, fmt.Errorf("the answer is none of this API: %w", err)
+	}
+	s.redisAway = stats.Breaker.State != "closed" || stats.Redis == "failing"
+	if body, err = askAdmin(ctx, client, base+"/admin/v1/config/ttl.in_progress", token); err != nil {
+		return s, err
+	}
+	var setting struct{ Value string }
+	if err := json.Unmarshal(body, &setting); err != nil {
+		return s, fmt.Errorf("the answer is none of this API: %w", err)
+	}
+	if s.inProgress, err = configs.ParseDuration(setting.Value); err != nil {
+		return s, fmt.Errorf("ttl.in_progress (%q) %w", setting.Value, err)
+	}
+	return s, nil
 }
 
 // where says whom to ask, and with which token.
 func (r *adviceRequest) where(c *cobra.Command, env environment) (client *http.Client, base, token string, err error) {
 	token = r.token
-	if r.tokenFile != "" {
-		text, err := os.ReadFile(r.tokenFile)
-		if err != nil {
-			return nil, "", "", fmt.Errorf("--token-file: %w", err)
-		}
-		token = strings.TrimSpace(string(text))
-	}
 	if r.admin != "" {
-		u, err := url.Parse(r.admin)
-		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-			return nil, "", "", fmt.Errorf("--admin: %q is no URL such as http://127.0.0.1:9090", r.admin)
-		}
 		return &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}, strings.TrimSuffix(r.admin, "/"), token, nil
 	}
 	loaded, err := loadConfig(c, env)

@@ -12,7 +12,10 @@ import (
 )
 
 // printAdvice prints what the TTL lab of the console shows.
-func printAdvice(w io.Writer, a *insight.TTL) error {
+func printAdvice(w io.Writer, a *insight.TTL, around surroundings) error {
+	if around.redisAway {
+		fmt.Fprintln(w, "Redis is away: what follows holds when it is back.")
+	}
 	r := &a.Retries
 	fmt.Fprintf(w, "seen in %s: %d retries (answered by the process %d, Redis %d, the database %d)", seconds(a.ObservedSeconds), r.Count, r.Process, r.Redis, r.MySQL)
 	if r.Count > 0 {
@@ -30,6 +33,10 @@ func printAdvice(w io.Writer, a *insight.TTL) error {
 	fmt.Fprintf(w, "\nNothing is known of TTLs beyond %s.\n", seconds(a.KnownUntilSeconds))
 	if a.Knee == nil {
 		_, err := fmt.Fprintf(w, "No TTL that is known answers %s of the retries before the database.\n", share(a.Target))
+		return err
+	}
+	if shortest := around.inProgress.Seconds(); a.Knee.TTLSeconds <= shortest {
+		_, err := fmt.Fprintf(w, "%s of the retries are answered before the database from any TTL that the gateway accepts: longer than ttl.in_progress, %s.\n", share(a.Target), seconds(shortest))
 		return err
 	}
 	_, err := fmt.Fprintf(w, "%s of the retries are answered before the database from a TTL of %s on.\n", share(a.Target), seconds(a.Knee.TTLSeconds))

@@ -63,17 +63,20 @@ func TestAdviceThatCannotBeGivenSaysWhy(t *testing.T) {
 	at := "http://" + r.AdminAddr()
 	for _, c := range []struct {
 		args []string
+		code int
 		says string
 	}{
-		{[]string{"--admin", "nowhere"}, "is no URL"},
-		{[]string{"--admin", "http://127.0.0.1:1"}, "connection refused"},
-		{[]string{"--admin", at, "--token", "nonsense"}, "401 Unauthorized: "},
-		{[]string{"--admin", at, "--token-file", "/nonexistent"}, "--token-file"},
-		{[]string{"--admin", at, "--ttl", "soon"}, "ttl[0] must be a duration"},
-		{[]string{"--admin", at, "--target", "7"}, "target must be a share"},
+		{[]string{"--admin", "nowhere"}, exitUsage, "is no URL"},
+		{[]string{"--admin", "http://127.0.0.1:1"}, exitFailed, "connection refused"},
+		{[]string{"--admin", at, "--token", "nonsense"}, exitFailed, "401 Unauthorized: "},
+		{[]string{"--admin", at, "--token-file", "/nonexistent"}, exitUsage, "--token-file"},
+		{[]string{"--admin", at, "--ttl", "soon"}, exitUsage, "must be a duration"},
+		{[]string{"--admin", at, "--ttl", "1000d"}, exitFailed, "ttl[0] must be a duration"},
+		{[]string{"--admin", at, "--target", "7"}, exitUsage, "must be a share"},
+		{[]string{"--admin", at, "--target", "NaN"}, exitUsage, "must be a share"},
 	} {
 		code, out, stderr := command(t, nil, append([]string{"ttl", "advise"}, c.args...)...)
-		require.Equal(t, exitFailed, code, c.args)
+		require.Equal(t, c.code, code, c.args)
 		require.Empty(t, out)
 		require.Contains(t, stderr, c.says)
 	}
@@ -90,4 +93,22 @@ func TestAdviceBeforeTheFirstRetry(t *testing.T) {
 	require.Contains(t, out, "whose size in Redis is not measured yet")
 	require.Contains(t, out, "No TTL that is known answers 99.0 %")
 	require.NotContains(t, out, "NaN")
+}
+
+func TestAdviceSaysThatRedisIsAwayAndNamesNoTTLThatIsRefused(t *testing.T) {
+	t.Parallel()
+	r := start(t, embedded(t.TempDir()))
+	for range 100 {
+		r.insight.Decided(order.Answer{Kind: order.Replayed, Layer: order.LayerRedis, Age: time.Second}, nil, time.Millisecond)
+	}
+	at := "http://" + r.AdminAddr()
+	code, out, stderr := command(t, nil, "ttl", "advise", "--admin", at)
+	require.Equal(t, exitOK, code, stderr)
+	require.Contains(t, out, "from any TTL that the gateway accepts: longer than ttl.in_progress, 10s.")
+	require.NotContains(t, out, "Redis is away")
+
+	r.insight.BreakerMoved("closed", "open", "timeout")
+	code, out, stderr = command(t, nil, "ttl", "advise", "--admin", at)
+	require.Equal(t, exitOK, code, stderr)
+	require.Contains(t, out, "Redis is away")
 }

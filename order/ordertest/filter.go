@@ -66,7 +66,7 @@ func (f *Filter) Peek(_ context.Context, userID string, key order.Key) []order.G
 		}
 	}
 	if f.down {
-		return seen
+		return append(seen, order.Glimpse{Layer: order.LayerRedis, Unavailable: true})
 	}
 	held, ok := f.shared.get(keyOf{userID, string(key)})
 	switch {

@@ -55,7 +55,10 @@ func TestFilterThatIsDownStillKnowsItsFlights(t *testing.T) {
 	bypassed := f.Admit(ctx, attempt)
 	require.Equal(t, order.Bypassed, bypassed.Advice)
 	require.Equal(t, order.Joined, f.Admit(ctx, attempt).Advice)
-	require.Equal(t, []order.Glimpse{{Layer: order.LayerProcess, Running: true, Digest: order.Digest{1}}}, f.Peek(ctx, "alice", "k"))
+	require.Equal(t, []order.Glimpse{
+		{Layer: order.LayerProcess, Running: true, Digest: order.Digest{1}},
+		{Layer: order.LayerRedis, Unavailable: true},
+	}, f.Peek(ctx, "alice", "k"))
 	bypassed.Ticket.Finish(ctx, order.End{Mark: order.MarkReleased})
 	f.SetDown(false)
 	require.Equal(t, order.Seen, f.Admit(ctx, attempt).Advice)
