@@ -34,7 +34,8 @@ func TestBreakerOpensInAnOutageAndClosesAfterItAlthoughMostLookUpsMiss(t *testin
 	t.Parallel()
 	bothWays(t, func(t *testing.T, ways func(*settings)) {
 		server := testserver.StartRedis(t)
-		r := open(t, server.Addr, withOpTimeout(hurried, func(s *settings) { ways(s); guardOnly(s); quick(s) }))
+		r := open(t, server.Addr, withOpTimeout(5*hurried, func(s *settings) { ways(s); guardOnly(s); quick(s) }))
+		r.warm(t)
 		known := attempt("alice", "known")
 		r.admit(t, known, order.Ours).Ticket.Finish(t.Context(), created())
 		// Nine of ten ask for a key that nobody has, which Redis answers with nil.
