@@ -217,6 +217,28 @@ func TestStorefrontRefusal(t *testing.T) {
 	require.NotEqual(t, key, s.text("#key"), "the refusal says that a new key is safe")
 }
 
+// A final refusal of a later attempt says nothing of the one whose answer was lost.
+func TestStorefrontALostAnswerIsNotCalledNothing(t *testing.T) {
+	t.Parallel()
+	cfg := embedded(t.TempDir())
+	r := start(t, cfg)
+	n := newNetwork(t, r)
+	s := visit(t, n, cfg)
+	n.losesAnswers()
+	s.do(chromedp.Click("#order"))
+	s.comesTo(r, 1)
+	n.set(func(w http.ResponseWriter, r *http.Request) {
+		r.Header.Set("Content-Type", "text/plain") // something in between spoils it: 415, for good
+		n.pass(w, r)
+	})
+	s.do(chromedp.WaitVisible("#receipt"))
+	require.Contains(t, s.text("#status"), "not known")
+	hidden, err := chromedp.Run(s.page, chromedp.Evaluate[bool](`document.getElementById("another").hidden`))
+	require.NoError(t, err)
+	require.True(t, hidden, "a new key could make a second order")
+	require.Len(t, s.orders(r), 1)
+}
+
 func TestDemoIsForTryingOnly(t *testing.T) {
 	t.Parallel()
 	cfg := embedded(t.TempDir())

@@ -116,6 +116,11 @@ async function send() {
   sending = false;
 }
 
+// What the gateway remembers of this very key. Any other refusal speaks of the
+// request it answers, and not of one before it whose answer was lost; a browser
+// even sends a request again by itself, and the page never hears of the first.
+const verdicts = ["INSUFFICIENT_BALANCE", "OUT_OF_STOCK", "ORDER_ALREADY_EXISTS", "EXECUTION_FAILED"];
+
 function settle(wanted, answer) {
   if (intent.key === wanted.key && !intent.answer) {
     intent.answer = answer;
@@ -151,8 +156,9 @@ function show() {
     ? "Order " + answer.document.order_id + ", " + answer.document.amount + (answer.replayed ? ". It had been made before; this is its first answer." : ".")
     : answer.document.detail;
   // After a refusal that leaves it open whether there is an order, the key stays.
-  $("another").hidden = !made && !answer.document.safe_new_key;
-  say(made ? "Your order is in." : "There is no order.");
+  const open = !made && !verdicts.includes(answer.document.code);
+  $("another").hidden = !made && (open || !answer.document.safe_new_key);
+  say(made ? "Your order is in." : open ? "Refused. Whether an attempt before it made the order is not known." : "There is no order.");
 }
 
 $("form").addEventListener("submit", (event) => {
