@@ -4,6 +4,7 @@ package chaos
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"net"
 	"os"
@@ -12,6 +13,9 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
+
+	"github.com/oncegate/oncegate/internal/testserver"
 )
 
 // slowDisk has the database wait 200 ms for each flush to its disk. Without
@@ -39,7 +43,17 @@ func (w *world) fullLogDisk() (end func(), ok bool) {
 // cannot.
 func (w *world) meddle(how ...string) (end func(), ok bool) {
 	pid := w.databaseProcess()
-	strace, err := exec.LookPath("strace")
+	ctx, cancel := context.WithTimeout(w.t.Context(), 5*time.Minute)
+	defer cancel()
+	var strace string
+	err := testserver.InstallPackages(ctx, func() bool {
+		var err error
+		strace, err = exec.LookPath("strace")
+		return err == nil
+	}, "strace")
+	if err != nil && os.Getenv("CI") == "true" {
+		w.t.Errorf("no strace, so this fault is none: %v", err)
+	}
 	if pid == 0 || err != nil {
 		return func() {}, false
 	}

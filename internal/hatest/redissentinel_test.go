@@ -48,9 +48,7 @@ func startPair(t *testing.T) (primary, replica *testserver.RedisServer) {
 func startSentinels(t *testing.T, primary *testserver.RedisServer) (addrs []string) {
 	t.Helper()
 	binary, err := exec.LookPath("redis-server")
-	if err != nil {
-		t.Skip("a Sentinel needs a redis-server on the path")
-	}
+	require.NoError(t, err, "a Sentinel needs a redis-server on the path")
 	host, primaryPort, err := net.SplitHostPort(primary.Addr)
 	require.NoError(t, err)
 	for range 3 {
