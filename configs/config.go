@@ -137,7 +137,7 @@ type Ledger struct {
 type Idempotency struct {
 	Required           bool `conf:"required" live:"yes" doc:"refuse orders without an Idempotency-Key"`
 	ReusedStatus       int  `conf:"reused_status" live:"yes" doc:"answer to a key that belongs to another content: 409, or 422 as the IETF draft has it"`
-	RememberRejections bool `conf:"remember_rejections" doc:"record business refusals and replay them; false: the key is free again"`
+	RememberRejections bool `conf:"remember_rejections" doc:"record business refusals and replay them; false: the key is free again, and no refusal calls a new key safe"`
 }
 
 // Limits are per user and gateway.

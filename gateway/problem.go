@@ -21,6 +21,7 @@ type problem struct {
 	statusURL  string
 	challenge  string // of WWW-Authenticate
 	faults     []order.FieldFault
+	keepKey    bool // a new key is not safe, whatever the code says
 }
 
 // newProblem begins a problem with what its code says.
@@ -94,7 +95,7 @@ func (r *Renderer) appendProblem(b []byte, p *problem) []byte {
 		retryable = *p.retryable
 	}
 	b = appendBool(b, "retryable", retryable)
-	return appendBool(b, "safe_new_key", k.safeNewKey)
+	return appendBool(b, "safe_new_key", k.safeNewKey && !p.keepKey)
 }
 
 // problemBody renders the problem of a single request.

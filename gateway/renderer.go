@@ -18,7 +18,10 @@ const DefaultProblemBase = "urn:oncegate:problem:"
 
 // Renderer makes the bytes of answers by appending them. It is pure: equal
 // input gives equal bytes, in every process and release that shares its base.
-type Renderer struct{ base string }
+type Renderer struct {
+	base    string
+	forgets bool // refusals are not remembered
+}
 
 var _ order.Renderer = (*Renderer)(nil)
 
@@ -28,8 +31,13 @@ func NewRenderer(base string) *Renderer {
 	if base == "" {
 		base = DefaultProblemBase
 	}
-	return &Renderer{base}
+	return &Renderer{base: base}
 }
+
+// ForgettingRejections makes a renderer for a ledger that does not remember
+// refusals: a late copy of a refused request may still make its order, so no
+// refusal says that a new key is safe.
+func (r *Renderer) ForgettingRejections() *Renderer { return &Renderer{base: r.base, forgets: true} }
 
 // Created renders the orders that a command made.
 func (r *Renderer) Created(op order.Operation, orders []order.Order) order.Response {
@@ -53,7 +61,7 @@ func (r *Renderer) Created(op order.Operation, orders []order.Order) order.Respo
 func (r *Renderer) Rejected(_ order.Operation, rej order.Rejection) order.Response {
 	code := Code(rej.Code)
 	kind := code.kind()
-	b := r.appendProblem(make([]byte, 0, 512), &problem{code: code, status: kind.status, detail: kind.detail, outcome: kind.outcome})
+	b := r.appendProblem(make([]byte, 0, 512), &problem{code: code, status: kind.status, detail: kind.detail, outcome: kind.outcome, keepKey: r.forgets})
 	if rej.SKU != "" {
 		b = appendText(b, "sku", rej.SKU)
 	}

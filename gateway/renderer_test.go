@@ -89,3 +89,14 @@ func BenchmarkRenderOrder(b *testing.B) {
 		r.Created(order.CreateOrder, orders)
 	}
 }
+
+// A late copy of a request whose refusal was forgotten can still make an order.
+func TestForgottenRefusalsPromiseNoNewKey(t *testing.T) {
+	t.Parallel()
+	r := NewRenderer("")
+	for _, code := range []order.RejectionCode{order.InsufficientBalance, order.OutOfStock, order.OrderAlreadyExists} {
+		rejection := order.Rejection{Code: code}
+		require.Contains(t, string(r.Rejected(order.CreateOrder, rejection).Body), `"safe_new_key":true`)
+		require.Contains(t, string(r.ForgettingRejections().Rejected(order.CreateOrder, rejection).Body), `"safe_new_key":false`)
+	}
+}

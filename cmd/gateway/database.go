@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/oncegate/oncegate/configs"
-	"github.com/oncegate/oncegate/gateway"
 	"github.com/oncegate/oncegate/store"
 )
 
@@ -36,7 +35,7 @@ func withStore(c *cobra.Command, env environment, loaded *configs.Loaded, work f
 		return err
 	}
 	o := storeOptions(&loaded.Config)
-	o.Logger, o.Renderer = log, gateway.NewRenderer(loaded.Config.HTTP.ProblemBase)
+	o.Logger, o.Renderer = log, newRenderer(&loaded.Config)
 	s, err := store.Open(c.Context(), o)
 	if err != nil {
 		return err

@@ -44,7 +44,7 @@ func (a *App) open(ctx context.Context, cfg *configs.Config) error {
 	if err != nil {
 		return err
 	}
-	renderer := gateway.NewRenderer(cfg.HTTP.ProblemBase)
+	renderer := newRenderer(cfg)
 	ledger, err := a.openStore(ctx, cfg, renderer, registry)
 	if err != nil {
 		return err
