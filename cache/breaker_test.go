@@ -32,7 +32,7 @@ func quick(s *settings) { s.options.BreakerFailures, s.options.BreakerOpenFor = 
 
 func TestBreakerOpensInAnOutageAndClosesAfterItAlthoughMostLookUpsMiss(t *testing.T) {
 	t.Parallel()
-	bothWays(t, func(t *testing.T, ways func(*settings)) {
+	everyWay(t, func(t *testing.T, ways func(*settings)) {
 		server := testserver.StartRedis(t)
 		r := open(t, server.Addr, withOpTimeout(5*hurried, func(s *settings) { ways(s); guardOnly(s); quick(s) }))
 		r.warm(t)
@@ -79,7 +79,7 @@ func TestBreakerOpensInAnOutageAndClosesAfterItAlthoughMostLookUpsMiss(t *testin
 
 func TestBreakerDoesNotOpenByMissesDuplicatesOrCallersWhoLeave(t *testing.T) {
 	t.Parallel()
-	bothWays(t, func(t *testing.T, ways func(*settings)) {
+	everyWay(t, func(t *testing.T, ways func(*settings)) {
 		server := testserver.StartRedis(t)
 		proxy := faultproxy.NewRedis(t, server.Addr)
 		r := open(t, proxy.Addr(), func(s *settings) { ways(s); guardOnly(s); quick(s) })
@@ -126,14 +126,14 @@ func TestTwentyThousandAnswersThatAreNoFailuresDoNotOpenTheBreaker(t *testing.T)
 			require.ErrorIs(t, r.guard.breaker.run(openFor, func() error { return answer }), answer)
 		}
 		tuned := r.o.tuning()
-		require.ErrorIs(t, r.guard.do(gone, &tuned, r.guard.metrics.admit, context.Context.Err), errCallerLeft)
+		require.ErrorIs(t, r.guard.do(gone, &tuned, r.guard.metrics.admit, gone.Err), errCallerLeft)
 	}
 	require.Zero(t, r.moves(t, gobreaker.StateOpen))
 }
 
 func TestProbesThatHangDoNotKeepTheBreakerFromClosing(t *testing.T) {
 	t.Parallel()
-	bothWays(t, func(t *testing.T, ways func(*settings)) {
+	everyWay(t, func(t *testing.T, ways func(*settings)) {
 		proxy := faultproxy.NewRedis(t, testserver.Redis(t).Addr)
 		r := open(t, proxy.Addr(), withOpTimeout(hurried, func(s *settings) { ways(s); guardOnly(s); quick(s) }))
 		user, n := somebody(t), 0
@@ -216,7 +216,7 @@ func TestReadingDoesNotCloseTheBreaker(t *testing.T) {
 
 func TestHealthClosesTheBreakerOfAGatewayWithoutTraffic(t *testing.T) {
 	t.Parallel()
-	bothWays(t, func(t *testing.T, ways func(*settings)) {
+	everyWay(t, func(t *testing.T, ways func(*settings)) {
 		server := testserver.StartRedis(t)
 		r := open(t, server.Addr, withOpTimeout(hurried, func(s *settings) { ways(s); guardOnly(s); quick(s) }))
 		server.Stop()

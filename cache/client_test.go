@@ -61,7 +61,7 @@ func clustered(ways func(*settings)) func(*settings) {
 
 func TestClusterIsGuarded(t *testing.T) {
 	t.Parallel()
-	bothWays(t, func(t *testing.T, ways func(*settings)) {
+	everyWay(t, func(t *testing.T, ways func(*settings)) {
 		r := open(t, cluster(t).Addr, clustered(func(s *settings) { ways(s); guardOnly(s) }))
 		var callers sync.WaitGroup
 		for i := range 50 {
@@ -96,7 +96,7 @@ func TestClusterIsGuarded(t *testing.T) {
 // network, whatever its retries are set to.
 func TestClusterClientNeverSendsTwice(t *testing.T) {
 	t.Parallel()
-	bothWays(t, func(t *testing.T, ways func(*settings)) {
+	everyWay(t, func(t *testing.T, ways func(*settings)) {
 		node := cluster(t)
 		proxy := faultproxy.NewRedis(t, node.Addr)
 		// Through the proxy only: the addresses that the node announces are its own.
@@ -123,7 +123,7 @@ func TestClusterThatIsAwayHoldsNobody(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			bothWays(t, func(t *testing.T, ways func(*settings)) {
+			everyWay(t, func(t *testing.T, ways func(*settings)) {
 				node := cluster(t)
 				change := clustered(withOpTimeout(hurried, func(s *settings) { ways(s); s.options.BreakerFailures = 1 << 20 }))
 				warm, cold := open(t, node.Addr, change), open(t, node.Addr, change)
@@ -164,7 +164,7 @@ func sentinel(t *testing.T, master func() *miniredis.Miniredis) string {
 
 func TestMasterIsFoundThroughSentinels(t *testing.T) {
 	t.Parallel()
-	bothWays(t, func(t *testing.T, ways func(*settings)) {
+	everyWay(t, func(t *testing.T, ways func(*settings)) {
 		one, two := startMini(t), startMini(t)
 		var mu sync.Mutex
 		master := one

@@ -57,7 +57,7 @@ func reasonOf(err error) reason {
 		return reasonBreaker
 	case errors.Is(err, errCallerLeft):
 		return reasonCancelled
-	case errors.Is(err, redis.ErrAutoPipelineQueueFull):
+	case errors.Is(err, errQueueFull), errors.Is(err, redis.ErrAutoPipelineQueueFull):
 		return reasonOverloaded
 	case errors.Is(err, errMAC):
 		return reasonForged
@@ -125,7 +125,7 @@ func mayHaveRun(err error) bool {
 	case reasonBreaker, reasonOverloaded:
 		return false
 	default:
-		refused := errors.As(err, &op) && op.Op == "dial"
+		refused := errors.Is(err, errNotSent) || errors.As(err, &op) && op.Op == "dial"
 		return !refused && !errors.As(err, &reply)
 	}
 }

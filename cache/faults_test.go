@@ -38,7 +38,7 @@ func TestReplyLostAfterSetNeitherBlocksTheKeyNorIsResent(t *testing.T) {
 	for name, action := range map[string]faultproxy.Action{"cut": faultproxy.Swallow, "silent": faultproxy.SwallowSilently} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			bothWays(t, func(t *testing.T, ways func(*settings)) {
+			everyWay(t, func(t *testing.T, ways func(*settings)) {
 				proxy := faultproxy.NewRedis(t, testserver.Redis(t).Addr)
 				r := open(t, proxy.Addr(), withOpTimeout(time.Second, ways))
 				user := somebody(t)
@@ -80,7 +80,7 @@ func TestRequestAppliedAfterItsTimeoutIsClearedByTheEnd(t *testing.T) {
 	for name, end := range map[string]order.End{"receipt": created(), "released": released()} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			bothWays(t, func(t *testing.T, ways func(*settings)) {
+			everyWay(t, func(t *testing.T, ways func(*settings)) {
 				server := testserver.StartRedis(t)
 				r := open(t, server.Addr, withOpTimeout(hurried, func(s *settings) { ways(s); s.tuning.BreakerFailures = 100 }))
 				r.warm(t)
@@ -108,7 +108,7 @@ const slow = 3 * time.Second
 
 func TestFrozenRedisHoldsNobodyBeyondTheTimeout(t *testing.T) {
 	t.Parallel()
-	bothWays(t, func(t *testing.T, ways func(*settings)) {
+	everyWay(t, func(t *testing.T, ways func(*settings)) {
 		server := testserver.StartRedis(t)
 		// No breaker: each and every call meets the frozen server.
 		r := open(t, server.Addr, withOpTimeout(hurried, func(s *settings) { ways(s); s.tuning.BreakerFailures = 1 << 20 }))
@@ -144,7 +144,7 @@ func TestFrozenRedisHoldsNobodyBeyondTheTimeout(t *testing.T) {
 
 func TestColdStartOnAFrozenOrSilentRedisIsBounded(t *testing.T) {
 	t.Parallel()
-	bothWays(t, func(t *testing.T, ways func(*settings)) {
+	everyWay(t, func(t *testing.T, ways func(*settings)) {
 		proxy := faultproxy.NewRedis(t, testserver.Redis(t).Addr)
 		proxy.BlackHole()
 		r := open(t, proxy.Addr(), withOpTimeout(hurried, ways))
@@ -154,7 +154,7 @@ func TestColdStartOnAFrozenOrSilentRedisIsBounded(t *testing.T) {
 
 func TestRefusedConnectionIsBypassedAtOnce(t *testing.T) {
 	t.Parallel()
-	bothWays(t, func(t *testing.T, ways func(*settings)) {
+	everyWay(t, func(t *testing.T, ways func(*settings)) {
 		server := testserver.StartRedis(t)
 		r := open(t, server.Addr, ways)
 		r.admit(t, attempt("alice", "k"), order.Ours).Ticket.Finish(t.Context(), created())
@@ -209,7 +209,7 @@ func TestFullRedisIsBypassedAndItsMarksAreReleased(t *testing.T) {
 
 func TestReadOnlyReplicaIsBypassed(t *testing.T) {
 	t.Parallel()
-	bothWays(t, func(t *testing.T, ways func(*settings)) {
+	everyWay(t, func(t *testing.T, ways func(*settings)) {
 		master, replica := testserver.StartRedis(t), testserver.StartRedis(t)
 		host, port, _ := strings.Cut(master.Addr, ":")
 		require.NoError(t, replica.Client(t).ReplicaOf(t.Context(), host, port).Err())
@@ -238,11 +238,13 @@ func TestErrorsOfTheServerAreBypassed(t *testing.T) {
 	require.InDelta(t, 6, r.bypassed(t, reasonError), 0)
 }
 
-func TestQueueOfAPipelineIsBounded(t *testing.T) {
+func TestQueueOfAStreamIsBounded(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, reasonOverloaded, reasonOf(fmt.Errorf("send: %w", redis.ErrAutoPipelineQueueFull)))
-	require.False(t, mayHaveRun(redis.ErrAutoPipelineQueueFull))
-	require.True(t, saysNothing(redis.ErrAutoPipelineQueueFull))
-	r := open(t, startMini(t).Addr(), nil)
+	for _, full := range []error{errQueueFull, redis.ErrAutoPipelineQueueFull} {
+		require.Equal(t, reasonOverloaded, reasonOf(fmt.Errorf("send: %w", full)))
+		require.False(t, mayHaveRun(full))
+		require.True(t, saysNothing(full))
+	}
+	r := open(t, cluster(t).Addr, clustered(func(*settings) {}))
 	require.Equal(t, maxQueued, r.guard.pipe.(*shared).many.(stream).engine.Config().MaxQueuedCommands)
 }

@@ -13,7 +13,7 @@ import (
 
 func TestFirstAttemptOwnsAndItsReceiptIsSeenEverywhere(t *testing.T) {
 	t.Parallel()
-	bothWays(t, func(t *testing.T, ways func(*settings)) {
+	everyWay(t, func(t *testing.T, ways func(*settings)) {
 		mini := startMini(t)
 		here, there := open(t, mini.Addr(), ways), open(t, mini.Addr(), ways)
 
@@ -43,7 +43,7 @@ func TestFirstAttemptOwnsAndItsReceiptIsSeenEverywhere(t *testing.T) {
 
 func TestReleasedKeyIsFreeAgain(t *testing.T) {
 	t.Parallel()
-	bothWays(t, func(t *testing.T, ways func(*settings)) {
+	everyWay(t, func(t *testing.T, ways func(*settings)) {
 		r := open(t, startMini(t).Addr(), ways)
 		for range 3 { // the first time the script is unknown
 			r.admit(t, attempt("alice", "k"), order.Ours).Ticket.Finish(t.Context(), released())

@@ -65,7 +65,7 @@ func (g *guard) admit(ctx context.Context, a *order.Attempt, name string) verdic
 	mark := g.codec.mark(a, now)
 	cmd := command(ctx, "set", name, mark, "nx", "get", "px", t.InProgressTTL.Milliseconds())
 	crashpoint.Hit(crashpoint.BeforeMark)
-	err := g.do(ctx, &t, g.metrics.admit, func(ctx context.Context) error { return g.pipe.send(ctx, cmd) })
+	err := g.do(ctx, &t, g.metrics.admit, func() error { return g.pipe.send(ctx, t.OpTimeout, cmd) })
 	crashpoint.Hit(crashpoint.AfterMark)
 	switch {
 	case errors.Is(err, redis.Nil):
@@ -123,7 +123,7 @@ func (g *guard) settle(ctx context.Context, user string, key order.Key, name str
 	value := g.codec.receipt(user, key, r, g.o.MaxBody)
 	cmd := command(ctx, "set", name, value, "px", t.ReceiptTTL.Milliseconds())
 	crashpoint.Hit(crashpoint.BeforeReceipt)
-	err := g.do(ctx, &t, g.metrics.settle, func(ctx context.Context) error { return g.pipe.send(ctx, cmd) })
+	err := g.do(ctx, &t, g.metrics.settle, func() error { return g.pipe.send(ctx, t.OpTimeout, cmd) })
 	crashpoint.Hit(crashpoint.AfterReceipt)
 	if err == nil {
 		return
@@ -143,7 +143,7 @@ func (g *guard) release(ctx context.Context, name string, mark []byte) {
 	}
 	t := g.o.tuning()
 	crashpoint.Hit(crashpoint.BeforeRelease)
-	err := g.do(ctx, &t, g.metrics.release, func(ctx context.Context) error { return compareAndDelete(ctx, inOrder(g.pipe), name, mark) })
+	err := g.do(ctx, &t, g.metrics.release, func() error { return compareAndDelete(ctx, t.OpTimeout, inOrder(g.pipe), name, mark) })
 	crashpoint.Hit(crashpoint.AfterRelease)
 	if err != nil {
 		g.metrics.unsettled[reasonOf(err)].Inc()
@@ -192,14 +192,15 @@ func (g *guard) health(ctx context.Context) error {
 	if g.breaker.halfOpen() {
 		t := g.o.tuning()
 		cmd := command(ctx, "set", g.o.Prefix+probeSuffix, "1", "px", probeTTL.Milliseconds())
-		return g.do(ctx, &t, g.metrics.ping, func(ctx context.Context) error { return g.pipe.send(ctx, cmd) })
+		return g.do(ctx, &t, g.metrics.ping, func() error { return g.pipe.send(ctx, t.OpTimeout, cmd) })
 	}
 	return g.look(ctx, g.metrics.ping, func(ctx context.Context) error { return g.o.Client.Ping(ctx).Err() })
 }
 
-// do runs one operation behind the breaker and under its time-out.
-func (g *guard) do(ctx context.Context, t *Tuning, m *commandMetrics, op func(context.Context) error) error {
-	return g.breaker.run(t.BreakerOpenFor, func() error { return g.bounded(ctx, t.OpTimeout, m, op) })
+// do runs one operation behind the breaker. The operation ends within its
+// time-out by itself.
+func (g *guard) do(ctx context.Context, t *Tuning, m *commandMetrics, op func() error) error {
+	return g.breaker.run(t.BreakerOpenFor, func() error { return timed(ctx, t.OpTimeout, m, op) })
 }
 
 // look runs an operation that only reads. An open breaker spares Redis this one
@@ -209,29 +210,32 @@ func (g *guard) look(ctx context.Context, m *commandMetrics, op func(context.Con
 	if err := g.breaker.refusal(); err != nil {
 		return err
 	}
-	return g.bounded(ctx, g.o.tuning().OpTimeout, m, op)
+	limit := g.o.tuning().OpTimeout
+	return timed(ctx, limit, m, func() error {
+		ctx, cancel := context.WithTimeout(ctx, limit)
+		defer cancel()
+		return op(ctx)
+	})
 }
 
-func (g *guard) bounded(ctx context.Context, limit time.Duration, m *commandMetrics, op func(context.Context) error) error {
-	opCtx, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-	started := g.o.Now()
-	err := op(opCtx)
-	if err != nil && left(ctx, opCtx, err) {
+// timed measures an operation that ends within the limit.
+func timed(ctx context.Context, limit time.Duration, m *commandMetrics, op func() error) error {
+	started := time.Now()
+	err := op()
+	if err != nil && left(ctx, started.Add(limit), err) {
 		err = fmt.Errorf("%w: %w", errCallerLeft, err)
 	}
-	m.observe(g.o.Now().Sub(started), err)
+	m.observe(time.Since(started), err)
 	return err
 }
 
 // left reports whether an operation ended because its caller did not want to
-// wait as long as the filter would have. A socket knows of a deadline a moment
+// wait until the filter would have given up. A socket knows of a deadline a moment
 // before the context does, so the deadlines are compared, not the time.
-func left(caller, op context.Context, err error) bool {
+func left(caller context.Context, until time.Time, err error) bool {
 	if !errors.Is(err, context.Canceled) && !isTimeout(err) {
 		return false
 	}
-	own, _ := op.Deadline()
 	theirs, bounded := caller.Deadline()
-	return caller.Err() != nil || bounded && !theirs.After(own)
+	return caller.Err() != nil || bounded && !theirs.After(until)
 }

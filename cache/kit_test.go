@@ -43,7 +43,7 @@ type settings struct {
 	client   ClientOptions
 	options  Options
 	tuning   Tuning
-	streamed bool // every command goes through a stream, a lone one too
+	streamed bool // every command goes through a stream, as with a Cluster, a lone one too
 }
 
 func open(tb testing.TB, addr string, change func(*settings)) *rig {
@@ -70,7 +70,9 @@ func open(tb testing.TB, addr string, change func(*settings)) *rig {
 	f, err := New(s.options)
 	require.NoError(tb, err)
 	if s.streamed {
-		f.guard.pipe = f.guard.pipe.(*shared).many
+		p, err := newStreams(client)
+		require.NoError(tb, err)
+		f.guard.pipe = p.many
 	}
 	r := &rig{Filter: f, client: client, log: log}
 	if t, ok := tb.(*testing.T); ok {
@@ -92,13 +94,13 @@ func (r *rig) nothingIsImmortal(t *testing.T) {
 	}
 }
 
-// bothWays runs a test with every command in a shared stream, and with none.
-func bothWays(t *testing.T, test func(t *testing.T, ways func(*settings))) {
+// everyWay runs a test with each of the pipes.
+func everyWay(t *testing.T, test func(t *testing.T, ways func(*settings))) {
 	t.Helper()
-	for name, pipelining := range map[string]bool{"streamed": true, "plain": false} {
-		t.Run(name, func(t *testing.T) {
+	for _, way := range []string{"combined", "streamed", "plain"} {
+		t.Run(way, func(t *testing.T) {
 			t.Parallel()
-			test(t, func(s *settings) { s.options.Pipelining, s.streamed = pipelining, pipelining })
+			test(t, func(s *settings) { s.options.Pipelining, s.streamed = way != "plain", way == "streamed" })
 		})
 	}
 }

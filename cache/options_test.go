@@ -51,9 +51,9 @@ func TestTwoFiltersCannotShareARegistry(t *testing.T) {
 	require.ErrorContains(t, err, "register the metrics")
 }
 
-func TestClosedClientIsNoUse(t *testing.T) {
+func TestClosedClientOfAClusterIsNoUse(t *testing.T) {
 	t.Parallel()
-	client, err := OpenClient(ClientOptions{Addrs: []string{startMini(t).Addr()}, OpTimeout: patient})
+	client, err := OpenClient(ClientOptions{Addrs: []string{startMini(t).Addr()}, OpTimeout: patient, Cluster: true})
 	require.NoError(t, err)
 	require.NoError(t, client.Close())
 	_, err = New(Options{Client: client, MACKey: macKey(), Pipelining: true})

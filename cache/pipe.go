@@ -4,14 +4,15 @@ import (
 	"context"
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 )
 
-// pipe sends a command and waits for its reply, or for the end of ctx. After an
-// error the command may be running still: it must not be looked at.
+// pipe sends a command and waits for its reply, or for the end of ctx or of the
+// limit. After an error the command may be running still: it must not be looked at.
 type pipe interface {
-	send(ctx context.Context, cmd redis.Cmder) error
+	send(ctx context.Context, limit time.Duration, cmd redis.Cmder) error
 }
 
 // once is a command that the client must never send again by itself. A Cluster
@@ -24,19 +25,26 @@ func (once) NoRetry() bool { return !flawNoOwnerToken }
 
 func command(ctx context.Context, args ...any) once { return once{redis.NewStringCmd(ctx, args...)} }
 
-const (
-	// aloneAtOnce is up to how many commands under way each takes a connection
-	// of its own: a lone command costs half of what it costs in a stream, and
-	// the second one already gains by sharing.
-	aloneAtOnce = 1
-	// maxQueued bounds the commands that wait for their turn in a stream.
-	maxQueued = 8192
-)
+// aloneAtOnce is up to how many commands under way each takes a connection of its
+// own: a lone command costs half of what it costs in a stream, and the second one
+// already gains by sharing.
+const aloneAtOnce = 1
 
 func newPipe(client redis.UniversalClient, pipelining bool) (pipe, error) {
 	if !pipelining {
 		return plain{client}, nil
 	}
+	if single, ok := client.(*redis.Client); ok {
+		return &combined{client: single}, nil
+	}
+	p, err := newStreams(client)
+	if err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+func newStreams(client redis.UniversalClient) (*shared, error) {
 	o := redis.DefaultAutoPipelineOptions()
 	o.MaxQueuedCommands = maxQueued
 	engine, err := client.AsyncAutoPipelineWithOptions(o)
@@ -49,7 +57,11 @@ func newPipe(client redis.UniversalClient, pipelining bool) (pipe, error) {
 // plain takes a connection of the pool for each command.
 type plain struct{ client redis.UniversalClient }
 
-func (p plain) send(ctx context.Context, cmd redis.Cmder) error { return p.client.Process(ctx, cmd) }
+func (p plain) send(ctx context.Context, limit time.Duration, cmd redis.Cmder) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	return p.client.Process(ctx, cmd)
+}
 
 // stream puts the commands of all callers into one ordered stream per node.
 // The engine itself heeds no context, so the waiting does: who gives up leaves
@@ -57,7 +69,9 @@ func (p plain) send(ctx context.Context, cmd redis.Cmder) error { return p.clien
 // notices.
 type stream struct{ engine *redis.AutoPipeliner }
 
-func (s stream) send(ctx context.Context, cmd redis.Cmder) error {
+func (s stream) send(ctx context.Context, limit time.Duration, cmd redis.Cmder) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
 	return s.engine.Submit(ctx, cmd).WaitContext(ctx)
 }
 
@@ -67,12 +81,12 @@ type shared struct {
 	underWay  atomic.Int64
 }
 
-func (s *shared) send(ctx context.Context, cmd redis.Cmder) error {
+func (s *shared) send(ctx context.Context, limit time.Duration, cmd redis.Cmder) error {
 	defer s.underWay.Add(-1)
 	if s.underWay.Add(1) <= aloneAtOnce {
-		return s.few.send(ctx, cmd)
+		return s.few.send(ctx, limit, cmd)
 	}
-	return s.many.send(ctx, cmd)
+	return s.many.send(ctx, limit, cmd)
 }
 
 // inOrder returns the pipe on which a command cannot overtake one that its

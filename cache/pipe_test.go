@@ -2,6 +2,7 @@ package cache
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"sync"
 	"testing"
@@ -21,7 +22,7 @@ type occupied struct {
 	leave   chan struct{}
 }
 
-func (o *occupied) send(context.Context, redis.Cmder) error {
+func (o *occupied) send(context.Context, time.Duration, redis.Cmder) error {
 	o.arrived <- struct{}{}
 	<-o.leave
 	return nil
@@ -33,7 +34,7 @@ func TestFewCommandsGoAloneAndManyShare(t *testing.T) {
 	many := &occupied{make(chan struct{}), make(chan struct{})}
 	s := &shared{few: few, many: many}
 	var callers sync.WaitGroup
-	send := func() { callers.Go(func() { _ = s.send(t.Context(), command(t.Context(), "ping")) }) }
+	send := func() { callers.Go(func() { _ = s.send(t.Context(), hung, command(t.Context(), "ping")) }) }
 	for range aloneAtOnce {
 		send()
 		<-few.arrived
@@ -79,59 +80,66 @@ func TestManyCallersShareFewConnections(t *testing.T) {
 func TestCutInTheMiddleOfAStreamIsBypassedAndCleared(t *testing.T) {
 	t.Parallel()
 	for name, action := range map[string]faultproxy.Action{"before": faultproxy.CutBefore, "after": faultproxy.Swallow} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			proxy := faultproxy.NewRedis(t, testserver.Redis(t).Addr)
-			r := open(t, proxy.Addr(), func(s *settings) {
-				guardOnly(s)
-				s.options.Prefix = "cut" + name
-				s.options.BreakerFailures = 1 << 20
-				s.streamed = true
+		for _, streamed := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, streamed %t", name, streamed), func(t *testing.T) {
+				t.Parallel()
+				cutInTheMiddle(t, action, streamed)
 			})
-			const callers, each = 64, 20
-			var mu sync.Mutex
-			sent := map[string]int{}
-			n := 0
-			proxy.OnCommand(func(c faultproxy.Command) faultproxy.Action {
-				if c.Name != "SET" {
-					return faultproxy.Pass
+		}
+	}
+}
+
+func cutInTheMiddle(t *testing.T, action faultproxy.Action, streamed bool) {
+	t.Helper()
+	proxy := faultproxy.NewRedis(t, testserver.Redis(t).Addr)
+	r := open(t, proxy.Addr(), func(s *settings) {
+		guardOnly(s)
+		s.options.Prefix = "cut" + rand.Text()
+		s.options.BreakerFailures = 1 << 20
+		s.streamed = streamed
+	})
+	const callers, each = 64, 20
+	var mu sync.Mutex
+	sent := map[string]int{}
+	n := 0
+	proxy.OnCommand(func(c faultproxy.Command) faultproxy.Action {
+		if c.Name != "SET" {
+			return faultproxy.Pass
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		sent[c.Args[1]]++
+		if n++; n%97 == 0 {
+			return action
+		}
+		return faultproxy.Pass
+	})
+	var all sync.WaitGroup
+	for i := range callers {
+		all.Go(func() {
+			for k := range each {
+				a := attempt(fmt.Sprint(t.Name(), i), order.Key(fmt.Sprint(k)))
+				adm := r.Admit(t.Context(), a)
+				if adm.Advice != order.Ours && adm.Advice != order.Bypassed {
+					t.Errorf("a new key was answered with advice %d", adm.Advice)
 				}
-				mu.Lock()
-				defer mu.Unlock()
-				sent[c.Args[1]]++
-				if n++; n%97 == 0 {
-					return action
-				}
-				return faultproxy.Pass
-			})
-			var all sync.WaitGroup
-			for i := range callers {
-				all.Go(func() {
-					for k := range each {
-						a := attempt(fmt.Sprint(t.Name(), i), order.Key(fmt.Sprint(k)))
-						adm := r.Admit(t.Context(), a)
-						if adm.Advice != order.Ours && adm.Advice != order.Bypassed {
-							t.Errorf("a new key was answered with advice %d", adm.Advice)
-						}
-						adm.Ticket.Finish(t.Context(), released())
-					}
-				})
+				adm.Ticket.Finish(t.Context(), released())
 			}
-			within(t, time.Minute, all.Wait)
-			require.Positive(t, r.bypassed(t, reasonUnreachable))
-			for _, times := range sent {
-				require.Equal(t, 1, times, "each has a token of its own, so a command that is sent twice is seen")
-			}
-			proxy.OnCommand(nil)
-			left := 0
-			for i := range callers {
-				for k := range each {
-					left += len(r.Peek(t.Context(), fmt.Sprint(t.Name(), i), order.Key(fmt.Sprint(k))))
-				}
-			}
-			require.LessOrEqual(t, float64(left), r.unsettled(t, reasonUnreachable), "what was not released is counted, and ages out")
 		})
 	}
+	within(t, time.Minute, all.Wait)
+	require.Positive(t, r.bypassed(t, reasonUnreachable))
+	for _, times := range sent {
+		require.Equal(t, 1, times, "each has a token of its own, so a command that is sent twice is seen")
+	}
+	proxy.OnCommand(nil)
+	left := 0
+	for i := range callers {
+		for k := range each {
+			left += len(r.Peek(t.Context(), fmt.Sprint(t.Name(), i), order.Key(fmt.Sprint(k))))
+		}
+	}
+	require.LessOrEqual(t, float64(left), r.unsettled(t, reasonUnreachable), "what was not released is counted, and ages out")
 }
 
 // The reply says that the slot is elsewhere: the command was not carried out,
@@ -141,7 +149,7 @@ func TestMovedAndAskAreFollowed(t *testing.T) {
 	for _, redirection := range []string{"MOVED", "ASK"} {
 		t.Run(redirection, func(t *testing.T) {
 			t.Parallel()
-			bothWays(t, func(t *testing.T, ways func(*settings)) {
+			everyWay(t, func(t *testing.T, ways func(*settings)) {
 				node := cluster(t)
 				proxy := behindProxy(t, node)
 				r := open(t, proxy.Addr(), clustered(func(s *settings) { ways(s); guardOnly(s) }))

@@ -17,7 +17,7 @@ import (
 
 func TestCancelledCallerDisturbsNobody(t *testing.T) {
 	t.Parallel()
-	bothWays(t, func(t *testing.T, ways func(*settings)) {
+	everyWay(t, func(t *testing.T, ways func(*settings)) {
 		addr, arrived, letGo := held(t, testserver.Redis(t).Addr, "SET")
 		defer letGo()
 		r := open(t, addr, ways)
@@ -28,7 +28,7 @@ func TestCancelledCallerDisturbsNobody(t *testing.T) {
 		<-arrived
 		go func() { stayer <- r.Admit(t.Context(), attempt(user, "stayed")) }()
 		cancel()
-		if r.o.Pipelining { // a plain connection is read until its deadline
+		if _, ok := r.guard.pipe.(stream); ok { // he who sends reads until the deadline
 			adm := <-leaver
 			require.Equal(t, order.Bypassed, adm.Advice)
 			require.InDelta(t, 1, r.bypassed(t, reasonCancelled), 0)
@@ -47,7 +47,7 @@ func TestCancelledCallerDisturbsNobody(t *testing.T) {
 // Replies that come after their time-out must never be taken for another's.
 func TestLateRepliesAreNeverAnothersAnswer(t *testing.T) {
 	t.Parallel()
-	bothWays(t, func(t *testing.T, ways func(*settings)) {
+	everyWay(t, func(t *testing.T, ways func(*settings)) {
 		proxy := faultproxy.NewRedis(t, testserver.Redis(t).Addr)
 		r := open(t, proxy.Addr(), withOpTimeout(hurried, func(s *settings) {
 			ways(s)
@@ -100,6 +100,9 @@ func TestReleaseDoesNotOvertakeTheMarkOfACallerWhoLeft(t *testing.T) {
 	t.Parallel()
 	proxy := faultproxy.NewRedis(t, testserver.Redis(t).Addr)
 	r := open(t, proxy.Addr(), nil)
+	streams, err := newStreams(r.client) // as a Cluster has them; what is combined is sent in order
+	require.NoError(t, err)
+	r.guard.pipe = streams
 	user := somebody(t)
 	othersGo, markGoes := make(chan struct{}), make(chan struct{})
 	arrived := make(chan struct{}, aloneAtOnce+1)

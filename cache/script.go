@@ -2,6 +2,7 @@ package cache
 
 import (
 	"context"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -13,14 +14,14 @@ const compareAndDeleteScript = `if redis.call('get', KEYS[1]) == ARGV[1] then re
 
 // compareAndDelete runs the script by its hash, and sends it where it is not
 // known yet.
-func compareAndDelete(ctx context.Context, p pipe, name string, mark []byte) error {
+func compareAndDelete(ctx context.Context, limit time.Duration, p pipe, name string, mark []byte) error {
 	if flawReleaseAnybodys {
-		return p.send(ctx, redis.NewCmd(ctx, "del", name))
+		return p.send(ctx, limit, redis.NewCmd(ctx, "del", name))
 	}
 	hash := redis.NewScript(compareAndDeleteScript).Hash()
-	err := p.send(ctx, redis.NewCmd(ctx, "evalsha", hash, 1, name, mark))
+	err := p.send(ctx, limit, redis.NewCmd(ctx, "evalsha", hash, 1, name, mark))
 	if redis.HasErrorPrefix(err, "NOSCRIPT") {
-		err = p.send(ctx, redis.NewCmd(ctx, "eval", compareAndDeleteScript, 1, name, mark))
+		err = p.send(ctx, limit, redis.NewCmd(ctx, "eval", compareAndDeleteScript, 1, name, mark))
 	}
 	return err
 }

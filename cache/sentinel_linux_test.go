@@ -74,7 +74,7 @@ func startReplica(t *testing.T, master *testserver.RedisServer) {
 // anything but a bypass, and the new master is found without a restart.
 func TestFailoverCostsBypassesOnly(t *testing.T) {
 	t.Parallel()
-	bothWays(t, func(t *testing.T, ways func(*settings)) {
+	everyWay(t, func(t *testing.T, ways func(*settings)) {
 		master := testserver.StartRedis(t, "--repl-diskless-sync-delay", "0")
 		startReplica(t, master)
 		r := open(t, startSentinel(t, master), withOpTimeout(time.Second, func(s *settings) {
