@@ -49,10 +49,11 @@ type combined struct {
 
 // bundle is commands that are sent together.
 type bundle struct {
-	cmds  []redis.Cmder // nil for one whose caller left before it was sent
-	until time.Time
-	lead  chan struct{} // one of its callers takes the token, and sends it
-	done  chan struct{} // closed when each has its reply, or its error
+	cmds    []redis.Cmder // nil for one whose caller left before it was sent
+	callers int           // who have not left; one that nobody waits for is not sent
+	until   time.Time
+	lead    chan struct{} // one of its callers takes the token, and sends it
+	done    chan struct{} // closed when each has its reply, or its error
 }
 
 func (c *combined) send(ctx context.Context, limit time.Duration, cmd redis.Cmder) error {
@@ -93,6 +94,7 @@ func (c *combined) join(cmd redis.Cmder, limit time.Duration) (b *bundle, place 
 		c.waiting = append(c.waiting, b)
 	}
 	b.cmds = append(b.cmds, cmd)
+	b.callers++
 	c.queued++
 	leads = !c.sending
 	c.sending = true
@@ -107,6 +109,16 @@ func (c *combined) leave(b *bundle, place int) bool {
 		return false
 	}
 	b.cmds[place] = nil
+	if b.callers--; b.callers > 0 {
+		return true
+	}
+	c.waiting = slices.DeleteFunc(c.waiting, func(w *bundle) bool { return w == b })
+	c.queued -= len(b.cmds)
+	select {
+	case <-b.lead: // all who were called have left
+		c.call()
+	default:
+	}
 	return true
 }
 
@@ -122,7 +134,9 @@ func (c *combined) lead(b *bundle) {
 			}
 		}
 		close(b.done)
-		c.pass()
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.call()
 	}()
 	c.exchange(b.until, cmds)
 	answered = true
@@ -144,11 +158,8 @@ func (c *combined) take(b *bundle) []redis.Cmder {
 	return cmds
 }
 
-// pass has the next bundle sent by one of its callers. When all of them have
-// left, the token waits for whoever comes.
-func (c *combined) pass() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+// call has the next bundle sent by one of its callers. With the lock.
+func (c *combined) call() {
 	if len(c.waiting) > 0 {
 		c.waiting[0].lead <- struct{}{}
 		return

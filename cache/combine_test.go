@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -238,28 +239,54 @@ func (d *desk) endOrLead(name string) <-chan error {
 	return c
 }
 
-// When all who waited have left, whoever comes sends his own command.
-func TestNewcomerLeadsWhenAllHaveLeft(t *testing.T) {
+// When all who waited have left, nobody waits for them to send.
+func TestNobodyWaitsForThoseWhoHaveLeft(t *testing.T) {
 	t.Parallel()
 	d := openDesk(t)
 	d.call(t.Context(), "first")
 	require.Equal(t, 1, d.held())
 	gone, leave := context.WithCancel(t.Context())
-	for i := range 3 {
+	for i := range maxTogether {
 		d.call(gone, fmt.Sprint(i))
 	}
-	d.waiting(3)
+	d.waiting(maxTogether)
+	d.call(t.Context(), "stayed")
+	d.waiting(maxTogether + 1)
 	leave()
-	for i := range 3 {
+	for i := range maxTogether {
 		require.ErrorIs(t, d.ended(fmt.Sprint(i)), errNotSent)
 	}
+	d.waiting(1)
 	d.let <- nil
-	require.ErrorIs(t, d.ended("first"), redis.Nil)
-	d.call(t.Context(), "newcomer")
 	require.Equal(t, 1, d.held())
 	d.let <- nil
 	d.all.Wait()
-	require.ErrorIs(t, d.ends["newcomer"], redis.Nil)
+	require.ErrorIs(t, d.ends["stayed"], redis.Nil)
+}
+
+func TestWhoIsCalledAndHasLeftCallsTheNextOne(t *testing.T) {
+	t.Parallel()
+	c := &combined{}
+	join := func() *bundle {
+		b, place, _, err := c.join(command(t.Context(), "ping"), patient)
+		require.NoError(t, err)
+		require.Zero(t, place)
+		b.cmds = slices.Grow(b.cmds, maxTogether)[:maxTogether] // full
+		c.queued += maxTogether - 1
+		return b
+	}
+	sent, left, next := join(), join(), join()
+	c.take(sent)
+	c.call()
+	require.Len(t, left.lead, 1)
+	require.True(t, c.leave(left, 0))
+	require.Len(t, next.lead, 1)
+	require.True(t, c.leave(next, 0))
+	require.False(t, c.sending)
+	require.Zero(t, c.queued)
+	_, _, leads, err := c.join(command(t.Context(), "ping"), patient)
+	require.NoError(t, err)
+	require.True(t, leads)
 }
 
 func TestPanicOfTheOneWhoSendsIsNobodysSuccess(t *testing.T) {
