@@ -51,7 +51,11 @@ func adviseWithoutAnswer(err error) Advice {
 
 func advise(a answer) Advice {
 	if p := problemOf(a); p != nil {
-		return Advice{Again: p.Retryable, After: max(p.RetryAfter(), retryAfter(a.header)), Problem: p}
+		after, header := p.RetryAfter(), retryAfter(a.header)
+		if after == 0 || header-after >= time.Second { // otherwise it is the same, rounded up
+			after = max(after, header)
+		}
+		return Advice{Again: p.Retryable, After: after, Problem: p}
 	}
 	// Somebody on the way. The key makes it safe to ask again, so the question is
 	// only whether that has a point.

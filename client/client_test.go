@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -217,6 +218,20 @@ func TestPausesAreJitteredAndNeverBeforeRetryAfter(t *testing.T) {
 		require.LessOrEqual(t, p, 3100*time.Millisecond)
 	}
 	require.LessOrEqual(t, client.Backoff{}.Pause(1<<30, 0), 10*time.Second)
+}
+
+// The header can only say whole seconds: what the problem says is closer, unless
+// somebody on the way asks for more.
+func TestPauseOfTheProblemIsTakenBeforeItsRoundingUp(t *testing.T) {
+	t.Parallel()
+	for header, want := range map[string]time.Duration{"1": 100 * time.Millisecond, "2": 2 * time.Second, "": 100 * time.Millisecond} {
+		recorder := httptest.NewRecorder()
+		if header != "" {
+			recorder.Header().Set("Retry-After", header)
+		}
+		refuse(recorder, http.StatusServiceUnavailable, strings.Replace(away, `"retry_after_ms":1`, `"retry_after_ms":100`, 1))
+		require.Equal(t, want, client.Advise(recorder.Result(), nil).After, header)
+	}
 }
 
 func TestAdviceForOtherSenders(t *testing.T) {

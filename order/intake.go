@@ -53,6 +53,13 @@ const (
 	lastPause  = 200 * time.Millisecond
 )
 
+// askAgain is when to ask again for an attempt that has run for so long. Most are
+// over in a moment, and one that took longer may take as long again. Asking costs
+// Redis one command.
+func askAgain(age time.Duration) time.Duration {
+	return min(max(age, 100*time.Millisecond), time.Second)
+}
+
 // Submit decides one command. A wait above zero lets it wait that long (at most
 // Tuning.MaxWait) for an attempt that somebody else is running.
 //
@@ -119,7 +126,7 @@ func (in *Intake) follow(ctx context.Context, c *Command, adm Admission, t Tunin
 		return in.replay(ctx, c, adm, t, deadline, ask)
 	case Running:
 		if adm.Age <= t.InProgressGrace {
-			a := Answer{Kind: InProgress, Layer: adm.Layer, Age: adm.Age, RetryAfter: max(time.Second, t.InProgressGrace-adm.Age)}
+			a := Answer{Kind: InProgress, Layer: adm.Layer, Age: adm.Age, RetryAfter: askAgain(adm.Age)}
 			if adm.Digest != c.Digest {
 				a = Answer{Kind: Reused, Layer: adm.Layer, Age: adm.Age}
 			}
@@ -247,7 +254,7 @@ func (in *Intake) answer(c *Command, d Decision, layer Layer) Answer {
 	case d.Kind == Reused || (d.Receipt.Digest != c.Digest && !flawDigestIgnored):
 		return Answer{Kind: Reused, Layer: layer, Age: a.Age}
 	case d.Kind == InProgress || d.Receipt.State == Processing:
-		return Answer{Kind: InProgress, Layer: layer, Age: a.Age, RetryAfter: time.Second}
+		return Answer{Kind: InProgress, Layer: layer, Age: a.Age, RetryAfter: askAgain(a.Age)}
 	}
 	return a
 }

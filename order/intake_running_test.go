@@ -18,8 +18,8 @@ func running(s *stubs, age time.Duration) order.Admission {
 func TestAYoungMarkOfTheSameContentIsInProgress(t *testing.T) {
 	t.Parallel()
 	for age, retryAfter := range map[time.Duration]time.Duration{
-		0:                       2 * time.Second,
-		500 * time.Millisecond:  1500 * time.Millisecond,
+		0:                       100 * time.Millisecond,
+		500 * time.Millisecond:  500 * time.Millisecond,
 		1500 * time.Millisecond: time.Second,
 		2 * time.Second:         time.Second,
 	} {
