@@ -12,6 +12,8 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime/debug"
+	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -41,6 +43,10 @@ type benchFlags struct {
 	connections      []int
 	records          int64
 	paths            []string
+	keys             int
+	open             int
+	clients          int
+	bufferPool       string
 	profiles         string
 	gateway, against string
 	json             string
@@ -63,10 +69,14 @@ func benchCommand() *cobra.Command {
 	s.Float64Var(&f.seconds, "seconds", 3, "that are measured in a turn; a quarter more goes before, to warm up")
 	s.IntSliceVar(&f.connections, "connections", []int{16, 64, 256}, "numbers of connections, ascending")
 	s.Int64Var(&f.records, "records", 0, "also measure new orders with so many records in the tables, such as 10000000")
-	s.StringSliceVar(&f.paths, "paths", nil, "only these: new-http, new-sql, dup-redis, dup-process, idle, records; circumstances, only measured when named: hot-user, hot-sku, gateways-2, gateways-4, redis-away-new, redis-away-dup; with --against: new, dup-redis, dup-process")
+	s.StringSliceVar(&f.paths, "paths", nil, "only these: new-http, new-sql, dup-redis, dup-process, idle, records; only measured when named: hot-user, hot-sku, gateways-2, gateways-4, redis-away-new, redis-away-dup, and memory, latency, storm, recovery, which compare nothing; with --against: new, dup-redis, dup-process")
+	s.IntVar(&f.keys, "keys", 130_000, "orders whose receipts the path memory looks at; so many fill a gateway's memory for them")
+	s.IntVar(&f.open, "open", 10_000, "idle connections that the path memory opens")
+	s.IntVar(&f.clients, "clients", 1000, "that ask for one key at once on the path storm")
+	s.StringVar(&f.bufferPool, "buffer-pool", "1G", "memory of MySQL for its tables, in M or G; a full table that does not fit is read from the disk")
 	s.StringVar(&f.gateway, "gateway", "", "the oncegate binary; default: beside this program, or on PATH")
 	s.StringVar(&f.against, "against", "", "another oncegate binary to compare with, in place of the baselines")
-	s.StringVar(&f.profiles, "profiles", "", "directory for a CPU profile of the gateway on each path")
+	s.StringVar(&f.profiles, "profiles", "", "directory for a CPU profile of the gateway on each path, and its first ten functions")
 	s.StringVar(&f.json, "json", "", "file for all that was measured")
 	return cmd
 }
@@ -80,7 +90,7 @@ func (f *benchFlags) execute(cmd *cobra.Command) (err error) {
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second interruption does not wait for anything
 	debug.SetGCPercent(gcPercent)
-	report, err := benchOnServers(ctx, c)
+	report, err := benchOnServers(ctx, c, f.bufferPool)
 	switch {
 	case ctx.Err() != nil:
 		return &exitError{exitInterrupted, err}
@@ -116,6 +126,9 @@ func conclude(w io.Writer, report *bench.Report) error {
 }
 
 func (f *benchFlags) config(progress io.Writer) (bench.Config, error) {
+	if err := checkBufferPool(f.bufferPool); err != nil {
+		return bench.Config{}, err
+	}
 	self, err := os.Executable()
 	if err != nil {
 		return bench.Config{}, fmt.Errorf("the path of this program: %w", err)
@@ -123,6 +136,7 @@ func (f *benchFlags) config(progress io.Writer) (bench.Config, error) {
 	c := bench.Config{
 		Rounds: f.rounds, Window: time.Duration(f.seconds * float64(time.Second)), Connections: f.connections,
 		Records: f.records, Paths: f.paths, Profiles: f.profiles,
+		Keys: f.keys, Open: f.open, Clients: f.clients,
 		Baseline: []string{self, baselineCommandName}, Reserve: reserve,
 		Version: version(), Progress: progress,
 	}
@@ -169,15 +183,29 @@ func reserve() (addr string, release func() error, err error) {
 	return port.Addr(), port.Release, nil
 }
 
+// smallestPool is MySQL's own bound, in M.
+const smallestPool = 5
+
+func checkBufferPool(text string) error {
+	digits, inG := strings.CutSuffix(text, "G")
+	if !inG {
+		digits = strings.TrimSuffix(text, "M")
+	}
+	if n, err := strconv.ParseUint(digits, 10, 16); err != nil || digits == text || n == 0 || !inG && n < smallestPool {
+		return fmt.Errorf("--buffer-pool: %q is not a size such as 512M or 1G, of %dM at least", text, smallestPool)
+	}
+	return nil
+}
+
 // roomy are settings of a server that is not starved of memory. Durability is
 // as testserver has it: every commit is on disk, log and binary log.
-func roomy() []string {
-	return []string{"--innodb-buffer-pool-size=1G", "--innodb-redo-log-capacity=1G", "--max-connections=1000"}
+func roomy(bufferPool string) []string {
+	return []string{"--innodb-buffer-pool-size=" + bufferPool, "--innodb-redo-log-capacity=1G", "--max-connections=1000"}
 }
 
 // benchOnServers runs a bench on servers that it starts and stops.
-func benchOnServers(ctx context.Context, c bench.Config) (report *bench.Report, err error) {
-	sql, stopSQL, err := testserver.LaunchMySQL(ctx, roomy()...)
+func benchOnServers(ctx context.Context, c bench.Config, bufferPool string) (report *bench.Report, err error) {
+	sql, stopSQL, err := testserver.LaunchMySQL(ctx, roomy(bufferPool)...)
 	if err != nil {
 		return nil, err
 	}
@@ -187,7 +215,7 @@ func benchOnServers(ctx context.Context, c bench.Config) (report *bench.Report, 
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, stopRedis()) }()
-	c.MySQL, c.Redis = sql.RootDSN, redis.Addr
+	c.MySQL, c.Redis, c.Outage = sql.RootDSN, redis.Addr, redis.Outage
 	return bench.Run(ctx, c)
 }
 

@@ -30,6 +30,8 @@ func TestAgainstAGateway(t *testing.T) {
 		"BenchMeasuresEveryPathOnRealServers":   measuresEveryPath,
 		"BenchOfTwoBuildsHasAVerdict":           hasAVerdict,
 		"BenchEndsWhatItStartedWhenInterrupted": endsWhatItStarted,
+		"BenchTellsMemoryLatencyAndStorms":      tellsMemoryLatencyAndStorms,
+		"BenchSeesRedisGoAndComeBack":           seesRedisGoAndComeBack,
 		"MixedHoldsThroughAnOutage":             mixedThroughAnOutage,
 		"CallbacksHaveOneEffect":                callbacksAgainstAGateway,
 	} {
@@ -77,11 +79,11 @@ func measuresEveryPath(t *testing.T, gateway string) {
 		profile, err := os.ReadFile(filepath.Join(dir, path+".pprof"))
 		require.NoError(t, err)
 		require.Equal(t, "\x1f\x8b", string(profile[:2]), "pprof's form is compressed")
+		top, err := os.ReadFile(filepath.Join(dir, path+".top.txt"))
+		require.NoError(t, err)
+		require.Contains(t, string(top), "| share", path)
 	}
-	text, err := os.ReadFile(file)
-	require.NoError(t, err)
-	var report bench.Report
-	require.NoError(t, json.Unmarshal(text, &report))
+	report := reportIn(t, file)
 	var measured []string
 	for i := range report.Rows {
 		row := &report.Rows[i]
@@ -99,6 +101,14 @@ func measuresEveryPath(t *testing.T, gateway string) {
 	require.Equal(t, "1", report.Environment.Settings["innodb_flush_log_at_trx_commit"])
 	require.Equal(t, "1", report.Environment.Settings["sync_binlog"])
 	require.Equal(t, "ON", report.Environment.Settings["log_bin"])
+}
+
+func reportIn(t *testing.T, file string) (report bench.Report) {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(text, &report))
+	return report
 }
 
 func hasAVerdict(t *testing.T, gateway string) {
@@ -147,6 +157,12 @@ func TestBenchUsageErrorsStartNothing(t *testing.T) {
 		{"--rounds", "0"},
 		{"--connections", "64,16"},
 		{"--paths", "neu"},
+		{"--keys", "0"},
+		{"--buffer-pool", "1"},
+		{"--buffer-pool", "4M"},
+		{"--buffer-pool", "1.5G"},
+		{"--open", "-1"},
+		{"--clients", "1000000"},
 		{"--gateway", "/nowhere/oncegate"},
 		{"--against", "/nowhere/oncegate"},
 		{"--against", "sh", "--rounds", "2"},

@@ -9,6 +9,8 @@ import (
 	"io"
 	"net/http"
 	"strconv"
+
+	"github.com/oncegate/oncegate/loadtest/measure"
 )
 
 // maxAnswer is far above the answer to an order.
@@ -20,6 +22,7 @@ type answer struct {
 	status int
 	again  bool // Idempotent-Replayed: true
 	last   bool // the server closes the connection
+	after  int  // Retry-After in seconds; 0 without one
 	body   []byte
 
 	buf []byte
@@ -67,7 +70,7 @@ func (a *answer) read(from io.Reader) error {
 	}
 }
 
-// header reads the status line and the three fields that matter, and returns
+// header reads the status line and the fields that matter, and returns
 // the length of the body.
 func (a *answer) header(h []byte) (length int, err error) {
 	line, rest, _ := bytes.Cut(h, []byte("\r\n"))
@@ -90,12 +93,34 @@ func (a *answer) header(h []byte) (length int, err error) {
 			a.again = string(value) == "true"
 		case "Connection":
 			a.last = string(value) == "close"
+		case "Retry-After":
+			a.after, _ = strconv.Atoi(string(value)) // a date is none of the gateway's
 		}
 	}
 	if length < 0 {
 		return 0, errNoLength
 	}
 	return length, nil
+}
+
+// outcome gives the answer its name in the words of the contract.
+func (a *answer) outcome() measure.Outcome {
+	switch {
+	case a.status == http.StatusCreated && a.again:
+		return measure.Replayed
+	case a.status == http.StatusCreated:
+		return measure.Created
+	case a.status == http.StatusConflict && bytes.Contains(a.body, []byte(`"REQUEST_IN_PROGRESS"`)):
+		return measure.InProgress
+	case a.status == http.StatusConflict && bytes.Contains(a.body, []byte(`"IDEMPOTENCY_KEY_REUSED"`)):
+		return measure.Reused
+	case a.status == http.StatusTooManyRequests:
+		return measure.Limited
+	case a.status == http.StatusServiceUnavailable:
+		return measure.Unavailable
+	default:
+		return measure.Unexpected
+	}
 }
 
 // check says what is wrong with it.

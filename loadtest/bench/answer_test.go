@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/iotest"
 
@@ -58,10 +59,9 @@ func TestEmptyAnswerIsWrong(t *testing.T) {
 
 func TestConnectionIsMadeAnewAfterAFault(t *testing.T) {
 	t.Parallel()
-	requests := 0
+	var requests atomic.Int64
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		requests++ // one at a time
-		if requests == 2 {
+		if requests.Add(1) == 2 {
 			panic(http.ErrAbortHandler)
 		}
 		w.Header().Set("Content-Length", strconv.Itoa(len(orderBody)))

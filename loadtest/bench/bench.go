@@ -35,6 +35,9 @@ func Run(ctx context.Context, c Config) (report *Report, err error) {
 		}
 		report.Rows = append(report.Rows, rows...)
 	}
+	if report.Sheets, err = s.figures(ctx); err != nil {
+		return nil, err
+	}
 	report.Environment.LoadAfter = loadAverage()
 	return report, nil
 }
@@ -43,11 +46,7 @@ func Run(ctx context.Context, c Config) (report *Report, err error) {
 func (s *stage) measure(ctx context.Context, p *path) (rows []Row, err error) {
 	var open closers
 	defer func() { err = errors.Join(err, open.close()) }()
-	open.add(func() error { // receipts of this path are of no use to the next
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
-		defer cancel()
-		return s.redis.FlushAll(ctx).Err()
-	})
+	open.add(func() error { return s.flush(ctx) })
 	s.say("%s: %s against %s", p.id, p.subject.name, p.baseline.name)
 	subject, err := p.subject.open(ctx, s)
 	if err != nil {

@@ -3,6 +3,7 @@
 package bench
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -20,11 +21,18 @@ type Config struct {
 	Paths       []string      // the ids of paths to measure; none: all
 	Profiles    string        // directory for a profile of the gateway on each path; "": none is made
 
+	Keys    int // of the memory path: orders whose receipts are in Redis
+	Open    int // of the memory path: connections that are open and idle
+	Clients int // of the storm: that ask for one key at once
+
 	Gateway string // the program under test
 	Against string // another build of it to compare with, in place of the baselines
 
 	MySQL string // DSN of an administrator of a private server, to no database
 	Redis string // address of a private server
+	// Outage ends that Redis at once and returns what brings it back, empty, at
+	// the same address. Only the recovery path needs it.
+	Outage func(ctx context.Context) (end func(ctx context.Context) error, err error)
 	// Baseline is a command that ends up in [ServeBaseline] with the arguments
 	// that are added to it.
 	Baseline []string
@@ -39,6 +47,9 @@ type Config struct {
 const (
 	maxConnections = 400 // below the private MySQL's own bound: a baseline has one session each
 	maxRecords     = 100_000_000
+	maxKeys        = 5_000_000
+	maxOpen        = 25_000 // an address has about 28,000 ports for connections to one port
+	maxClients     = 5_000
 )
 
 // Check says what is wrong with what the user chose.
@@ -59,11 +70,26 @@ func (c *Config) Check() error {
 	case c.Against != "" && c.Records > 0:
 		return errors.New("a full table is compared with an empty one, not with another build")
 	}
-	known := ids(c.paths())
+	if err := c.checkSizes(); err != nil {
+		return err
+	}
+	known := c.known()
 	for _, id := range c.Paths {
 		if !slices.Contains(known, id) {
 			return fmt.Errorf("unknown path %q: there are %s", id, strings.Join(known, ", "))
 		}
+	}
+	return nil
+}
+
+func (c *Config) checkSizes() error {
+	switch {
+	case c.Keys < 1 || c.Keys > maxKeys:
+		return fmt.Errorf("from 1 to %d keys", maxKeys)
+	case c.Open < 1 || c.Open > maxOpen:
+		return fmt.Errorf("from 1 to %d open connections", maxOpen)
+	case c.Clients < 1 || c.Clients > maxClients:
+		return fmt.Errorf("from 1 to %d clients at once", maxClients)
 	}
 	return nil
 }

@@ -12,7 +12,7 @@ import (
 )
 
 func good() Config {
-	return Config{Rounds: 1, Window: time.Second, Connections: []int{16, 64, 256}, Gateway: "oncegate"}
+	return Config{Rounds: 1, Window: time.Second, Connections: []int{16, 64, 256}, Gateway: "oncegate", Keys: 1, Open: 1, Clients: 1}
 }
 
 func TestWhatCannotBeMeasuredIsRefused(t *testing.T) {
@@ -27,6 +27,10 @@ func TestWhatCannotBeMeasuredIsRefused(t *testing.T) {
 		"at most 400":        func(c *Config) { c.Connections = []int{401} },
 		"records":            func(c *Config) { c.Records = -1 },
 		"not with another":   func(c *Config) { c.Against, c.Rounds, c.Records = "old", 3, 5 },
+		"5000000 keys":       func(c *Config) { c.Keys = 5_000_001 },
+		"open connections":   func(c *Config) { c.Open = 0 },
+		"clients at once":    func(c *Config) { c.Clients = 0 },
+		`path "memory"`:      func(c *Config) { c.Against, c.Rounds, c.Paths = "old", 3, []string{"memory"} },
 		"three rounds":       func(c *Config) { c.Against = "old" },
 		`unknown path "neu"`: func(c *Config) { c.Paths = []string{"neu"} },
 	} {
@@ -46,6 +50,9 @@ func TestPathsAreThoseThatWereAskedFor(t *testing.T) {
 	require.Equal(t, []string{"new-sql", "idle"}, ids(c.chosen()))
 	c.Paths = []string{"hot-user", "gateways-4"}
 	require.Equal(t, []string{"hot-user", "gateways-4"}, ids(c.chosen()))
+	c.Paths = []string{"storm", "memory"}
+	require.NoError(t, c.Check())
+	require.Empty(t, c.chosen(), "they compare nothing")
 	c = good()
 	c.Against = "old"
 	require.Equal(t, []string{"new", "dup-redis", "dup-process"}, ids(c.chosen()))

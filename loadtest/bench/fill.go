@@ -30,7 +30,7 @@ func (s *stage) fill(ctx context.Context, database string, records int64, users 
 		return "", fmt.Errorf("fill: %w", err)
 	}
 	defer func() { err = errors.Join(err, conn.Close()) }()
-	f := &filler{conn: conn, database: database, past: newPast(records, users, begin)}
+	f := &filler{conn: conn, database: database, past: newPast(records, users, begin), say: s.say}
 	if err := f.run(ctx); err != nil {
 		return "", fmt.Errorf("fill: %w", err)
 	}
@@ -52,6 +52,7 @@ type filler struct {
 	conn     *sql.Conn
 	database string
 	past     *past
+	say      func(format string, args ...any)
 }
 
 func (f *filler) run(ctx context.Context) error {
@@ -62,10 +63,11 @@ func (f *filler) run(ctx context.Context) error {
 		"ALTER INSTANCE DISABLE INNODB REDO_LOG",
 	)
 	if err == nil {
-		err = f.table(ctx, "orders", f.past.orders(), ordersLoad, false)
+		// The larger one first: while it is rebuilt there are two of it.
+		err = f.table(ctx, "idempotency_records", f.past.records(), recordsLoad, true)
 	}
 	if err == nil {
-		err = f.table(ctx, "idempotency_records", f.past.records(), recordsLoad, true)
+		err = f.table(ctx, "orders", f.past.orders(), ordersLoad, false)
 	}
 	if err == nil {
 		err = f.all(ctx, payForAll)
@@ -98,6 +100,7 @@ func (f *filler) table(ctx context.Context, name string, rows rowSource, load st
 	if err := f.conn.QueryRowContext(ctx, "SHOW CREATE TABLE "+name).Scan(new(string), &text); err != nil {
 		return fmt.Errorf("read the definition of %s: %w", name, err)
 	}
+	begin := time.Now()
 	x := parseIndexes(text)
 	if err := f.all(ctx, x.drop(name)...); err != nil {
 		return err
@@ -105,7 +108,12 @@ func (f *filler) table(ctx context.Context, name string, rows rowSource, load st
 	if err := f.load(ctx, load, rows); err != nil {
 		return fmt.Errorf("load %s: %w", name, err)
 	}
-	return f.all(ctx, append(x.add(name, rebuild), "ANALYZE TABLE "+name)...)
+	f.say("    %s: rows after %v", name, time.Since(begin).Round(time.Second))
+	if err := f.all(ctx, append(x.add(name, rebuild), "ANALYZE TABLE "+name)...); err != nil {
+		return err
+	}
+	f.say("    %s: indexes after %v", name, time.Since(begin).Round(time.Second))
+	return nil
 }
 
 // settle waits until what was loaded is on disk, so that the writing does not go

@@ -3,12 +3,10 @@
 package bench
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
-	"net/http"
 	"os"
 	"os/exec"
 	"strconv"
@@ -166,13 +164,11 @@ func (d *deployment) prime(ctx context.Context, users []drive.Identity) error {
 
 // layers reads which layers gave the replays so far.
 func (d *deployment) layers(ctx context.Context) (Layers, error) {
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 10 * time.Second}
-	var text bytes.Buffer
-	status, err := get(ctx, client, "http://"+d.admin+"/metrics", &text)
-	if err != nil || status != http.StatusOK {
-		return nil, fmt.Errorf("read the gateway's metrics: status %d: %w", status, err)
+	text, err := metricsText(ctx, d.admin)
+	if err != nil {
+		return nil, err
 	}
-	return parseLayers(text.String()), nil
+	return parseLayers(text), nil
 }
 
 // creating is a target that makes orders.

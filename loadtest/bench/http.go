@@ -30,7 +30,7 @@ func (p poster) worker(ctx context.Context, next func() (drive.Identity, string)
 	return worker{
 		step: func(ctx context.Context) error {
 			who, key := next()
-			if err := k.post(ctx, who.Token, key); err != nil { // the token with its scheme
+			if err := k.post(ctx, &request{who, key, orderBody}); err != nil {
 				return err
 			}
 			return right(&k.answer)
@@ -49,6 +49,13 @@ type connection struct {
 	conn   net.Conn   // nil at first, and after a fault
 	out    []byte
 	answer answer
+}
+
+// request is one order that is asked for.
+type request struct {
+	who  drive.Identity
+	key  string
+	body string
 }
 
 func (k *connection) dial(ctx context.Context) error {
@@ -83,29 +90,29 @@ func (k *connection) close() {
 }
 
 // post sends one order, once. After a fault the next one gets a new connection.
-func (k *connection) post(ctx context.Context, token, key string) error {
+func (k *connection) post(ctx context.Context, r *request) error {
 	if k.conn == nil {
 		if err := k.dial(ctx); err != nil {
 			return err
 		}
 	}
-	err := k.exchange(token, key)
+	err := k.exchange(r)
 	if err != nil || k.answer.last {
 		k.close()
 	}
 	return err
 }
 
-func (k *connection) exchange(token, key string) error {
+func (k *connection) exchange(r *request) error {
 	if err := k.conn.SetDeadline(time.Now().Add(requestTimeout)); err != nil {
 		return fmt.Errorf("connection: %w", err)
 	}
 	k.out = append(k.out[:0], "POST /api/orders HTTP/1.1\r\nHost: bench\r\nAuthorization: "...)
-	k.out = append(k.out, token...)
+	k.out = append(k.out, r.who.Token...) // with its scheme
 	k.out = append(k.out, "\r\nIdempotency-Key: "...)
-	k.out = append(k.out, key...)
+	k.out = append(k.out, r.key...)
 	k.out = append(k.out, "\r\nContent-Type: application/json\r\nContent-Length: "...)
-	k.out = fmt.Appendf(k.out, "%d\r\n\r\n%s", len(orderBody), orderBody)
+	k.out = fmt.Appendf(k.out, "%d\r\n\r\n%s", len(r.body), r.body)
 	if _, err := k.conn.Write(k.out); err != nil {
 		return fmt.Errorf("send: %w", err)
 	}

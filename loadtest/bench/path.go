@@ -14,6 +14,9 @@ type unit string
 const (
 	rate    unit = "per second"
 	halfway unit = "p50" // of the time that one takes
+	elapsed unit = "seconds"
+	octets  unit = "bytes"
+	count   unit = "number"
 )
 
 // path is one comparison.

@@ -21,16 +21,34 @@ func (s *stage) profile(ctx context.Context, p *path, subject *target) error {
 	ctx, cancel := context.WithTimeout(ctx, long+time.Minute)
 	defer cancel()
 	done := make(chan error, 1)
-	go func() { done <- s.watch(ctx, p.id, subject.admin, long) }()
+	go func() { done <- s.keepProfile(ctx, p.id, subject.admin, long) }()
 	l := load{
 		workers: connections, window: long + time.Second,
 		make: func(i int) (worker, error) { return subject.worker(ctx, i) },
 	}
 	_, err := l.run(ctx)
-	return errors.Join(err, <-done)
+	if err = errors.Join(err, <-done); err != nil {
+		return err
+	}
+	return s.top(p)
 }
 
-func (s *stage) watch(ctx context.Context, id, admin string, long time.Duration) (err error) {
+// top writes the profile's first ten functions beside it.
+func (s *stage) top(p *path) (err error) {
+	from, err := os.Open(filepath.Join(s.c.Profiles, p.id+".pprof"))
+	if err != nil {
+		return fmt.Errorf("profile: %w", err)
+	}
+	defer func() { _ = from.Close() }() // only read
+	to, err := os.Create(filepath.Join(s.c.Profiles, p.id+".top.txt"))
+	if err != nil {
+		return fmt.Errorf("profile: %w", err)
+	}
+	defer func() { err = errors.Join(err, to.Close()) }()
+	return writeTop(to, p.id+", "+p.name, from)
+}
+
+func (s *stage) keepProfile(ctx context.Context, id, admin string, long time.Duration) (err error) {
 	f, err := os.Create(filepath.Join(s.c.Profiles, id+".pprof")) //nolint:gosec // G304: the user names the directory, the paths are ours
 	if err != nil {
 		return fmt.Errorf("profile: %w", err)

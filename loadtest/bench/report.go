@@ -23,6 +23,7 @@ type Report struct {
 	Records     int64         `json:"records,omitempty"`
 	Environment Environment   `json:"environment"`
 	Rows        []Row         `json:"rows"`
+	Sheets      []Sheet       `json:"sheets,omitempty"` // of the paths that are no comparison
 }
 
 // Row is a path at a number of connections.

@@ -5,6 +5,7 @@ package bench
 import (
 	"fmt"
 	"io"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -15,14 +16,19 @@ import (
 func (r *Report) Text(w io.Writer) error {
 	var b strings.Builder
 	b.WriteString(r.Environment.text())
-	fmt.Fprintf(&b, "\nThe sides took turns: rounds %d, each turn %v after its warm-up.\n\n", r.Rounds, r.Window)
-	b.WriteString(table(append([][]string{{
-		"path", "against", "connections", "this", "that", "ratio", "min–max", "at least", "aim", "met",
-	}}, r.cells()...)))
+	if len(r.Rows) > 0 {
+		fmt.Fprintf(&b, "\nThe sides took turns: rounds %d, each turn %v after its warm-up.\n\n", r.Rounds, r.Window)
+		b.WriteString(table(append([][]string{{
+			"path", "against", "connections", "this", "that", "ratio", "min–max", "at least", "aim", "met",
+		}}, r.cells()...)))
+	}
 	for i := range r.Rows {
 		for _, note := range r.Rows[i].Notes {
 			fmt.Fprintf(&b, "\n- %s, %d connections: %s", r.Rows[i].Path, r.Rows[i].Connections, note)
 		}
+	}
+	for i := range r.Sheets {
+		b.WriteString(strings.TrimRight(r.Sheets[i].text(), "\n") + "\n")
 	}
 	if r.Environment.busy() {
 		b.WriteString("\n- The machine was busy with something else when this began: only a quiet one gives numbers to quote.")
@@ -59,12 +65,24 @@ func (t *Target) format(v float64) string {
 	return sign + strconv.FormatFloat(v, 'f', -1, 64) + " ×"
 }
 
+// mebi is the bytes of a MiB.
+const mebi = 1 << 20
+
 func two(v float64) string { return strconv.FormatFloat(v, 'f', 2, 64) }
 
 // format writes a value of the unit for the eye.
 func (u unit) format(v float64) string {
-	if u == halfway {
+	switch u {
+	case halfway, elapsed:
 		return two(v*float64(time.Second/time.Millisecond)) + " ms"
+	case octets:
+		if v >= mebi {
+			return strconv.FormatFloat(v/mebi, 'f', 1, 64) + " MiB"
+		}
+		return grouped(int64(math.Round(v))) + " B"
+	case count:
+		return grouped(int64(math.Round(v)))
+	case rate:
 	}
 	return grouped(int64(v+0.5)) + "/s"
 }

@@ -84,6 +84,6 @@ func TestCallbacksAreSigned(t *testing.T) {
 func TestSleepIsNotEarly(t *testing.T) {
 	t.Parallel()
 	at := time.Now().Add(5 * time.Millisecond)
-	require.True(t, sleepUntil(t.Context(), at))
+	require.True(t, SleepUntil(t.Context(), at))
 	require.False(t, time.Now().Before(at))
 }

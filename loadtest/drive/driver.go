@@ -61,7 +61,7 @@ func (d *Driver) Open(ctx context.Context, arrivals iter.Seq[time.Duration]) {
 	defer runtime.UnlockOSThread()
 	var n uint64
 	for due := range arrivals {
-		if !sleepUntil(ctx, d.start.Add(due)) {
+		if !SleepUntil(ctx, d.start.Add(due)) {
 			return
 		}
 		d.planned.Add(1)

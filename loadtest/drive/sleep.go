@@ -10,9 +10,9 @@ import (
 // time of a fast server.
 const coarse = 1500 * time.Microsecond
 
-// sleepUntil returns at the instant, as exactly as the system allows. It reports
+// SleepUntil returns at the instant, as exactly as the system allows. It reports
 // false when the context ended first.
-func sleepUntil(ctx context.Context, at time.Time) bool {
+func SleepUntil(ctx context.Context, at time.Time) bool {
 	if left := time.Until(at); left > coarse {
 		if !wait(ctx, left-coarse) {
 			return false

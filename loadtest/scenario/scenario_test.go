@@ -100,13 +100,33 @@ func TestWrongScenariosAreRefused(t *testing.T) {
 	require.ErrorContains(t, err, "mixd")
 }
 
+// The seeds are short on purpose: Go makes every input that it keeps smaller, in
+// a number of tries that grows with the square of its length.
 func FuzzParse(f *testing.F) {
-	text, err := Text(Default)
-	require.NoError(f, err)
-	f.Add(text)
-	f.Fuzz(func(_ *testing.T, b []byte) {
-		if s, err := Parse(b); err == nil && s.Behaviours[0].Copies.Max < 1000 {
-			NewSource(s, "r", 1, 10).Intent(1)
+	for _, member := range []string{
+		"", "endpoint: alias", "endpoint: batch, rows: {min: 2, max: 9}", "copies: {min: 2, max: 9, within: 1s}",
+		"hang_up: {share: .5, after: 9ms}", "retry: {attempts: 3, base: 1ms, cap: 9s}", "repeat: {times: 1, after: 1m}",
+		"other_body: after", "status: true", "callback: {copies: 3}", "forbidden: [created]",
+	} {
+		f.Add([]byte("{name: x, behaviours: [{name: a, share: 1, " + member + "}]}"))
+	}
+	f.Add([]byte("name: x\nusers: {count: 9, zipf: 1.1}\nbehaviours:\n- {name: a, share: 1}\n- {name: b, share: 9}"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		s, err := Parse(text)
+		if err != nil {
+			return
+		}
+		for n := range uint64(3) {
+			it := NewSource(s, "r", 1, s.Users.Count).Intent(n)
+			b := it.Behaviour
+			require.Less(t, it.User, s.Users.Count)
+			require.GreaterOrEqual(t, it.User, 0)
+			require.True(t, Range{len(it.Copies), len(it.Copies)}.within(b.Copies.Min, b.Copies.Max))
+			require.Zero(t, it.Copies[0])
+			require.LessOrEqual(t, it.HangUp, b.HangUp.After)
+			require.True(t, b.Endpoint == Batch && len(it.Lines) >= b.Rows.Min && len(it.Lines) <= b.Rows.Max || len(it.Lines) == 1)
+			require.LessOrEqual(t, it.Backoff(0, b.Retry.Attempts), b.Retry.Cap)
+			require.Equal(t, b.OtherBody != "", it.Other != nil)
 		}
 	})
 }
