@@ -9,6 +9,8 @@ TIMEOUT     ?= 30m
 
 GOLANGCI_LINT_VERSION := v2.15.0
 GOVULNCHECK_VERSION   := v1.9.0
+GORELEASER_VERSION    := v2.15.1
+SYFT_VERSION          := v1.57.1
 
 BIN           := bin
 GOLANGCI_LINT := $(BIN)/golangci-lint-$(GOLANGCI_LINT_VERSION)
@@ -60,19 +62,27 @@ test: prepare ## run every test with the race detector, and each fuzz target for
 	cd deploy/kubernetes/check && $(GO) test -timeout $(TIMEOUT) ./...
 	$(MAKE) --no-print-directory fuzz
 
-CHAOS := $(GO) test -count=1 -timeout 3h -v -run '^(TestNothingIsLostOrDoubledUnderFaults|TestRandomSequencesFollowTheModel|TestAFullLogDiskIsUnknownAndThenTrue)$$' ./internal/chaos -args
+CHAOS := $(GO) test -count=1 -timeout 3h -v -run '^(TestNothingIsLostOrDoubledUnderFaults|TestRandomSequencesFollowTheModel|TestAFullLogDiskIsUnknownAndThenTrue|TestAPartedGatewayLosesNothing|TestClocksThatJumpChangeNothing|TestAPowerCutLosesNothingAnswered|TestAPowerCutIsSeenWhereSettingsPermitIt)$$' ./internal/chaos -args
 
 .PHONY: chaos
-chaos: prepare ## faults under traffic for ten minutes (CHAOS_FLAGS="-for 1h -seed 7 -engine MySQL")
+chaos: prepare ## faults under traffic for a quarter of an hour (CHAOS_FLAGS="-for 1h -seed 7 -engine MySQL")
 	$(CHAOS) -for 10m $(CHAOS_FLAGS)
 
 .PHONY: chaos-short
 chaos-short: prepare ## the cut of it that every change has to pass
 	$(CHAOS) -for 110s -rapid.checks=50 $(CHAOS_FLAGS)
 
+.PHONY: soak
+soak: prepare ## an hour of traffic at half the ceiling with faults: what grows (SOAK_FLAGS="-soak 4h -engine MariaDB")
+	$(GO) test -count=1 -timeout 24h -v -run '^TestALongRunLeavesNothingBehind$$' ./internal/chaos -args -soak 1h $(SOAK_FLAGS)
+
 .PHONY: ha
 ha: prepare ## fail over a Redis Cluster, Sentinels, MySQL Group Replication and MariaDB under traffic (about five minutes)
 	$(GO) test -count=1 -timeout $(TIMEOUT) -v -tags ha ./internal/hatest $(HA_FLAGS)
+
+.PHONY: systemd
+systemd: prepare ## boot machines with the systemd unit on them: start, reload, hang, stop (two minutes; as root on Debian)
+	$(GO) test -count=1 -timeout $(TIMEOUT) -v -tags systemd -run '^TestTheUnitOnAMachine$$' ./internal/deploytest
 
 .PHONY: seeded-bugs
 seeded-bugs: prepare ## make each mistake of the flaws_on.go files, and demand that its test notices
@@ -87,7 +97,7 @@ fuzz: prepare ## run each fuzz target for FUZZTIME (5s)
 		targets=$$($(GO) test -list '^Fuzz' $$dir); \
 		for target in $$(printf '%s\n' "$$targets" | grep '^Fuzz'); do \
 			echo "fuzz $$dir $$target"; \
-			code=0; said=$$($(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -timeout $(TIMEOUT) $$dir 2>&1) || code=$$?; \
+			code=0; said=$$($(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 100x -timeout $(TIMEOUT) $$dir 2>&1) || code=$$?; \
 			printf '%s\n' "$$said" | tail -n 25; \
 			case "$$code $$said" in \
 				0\ *) ;; \
@@ -127,13 +137,27 @@ lint: $(GOLANGCI_LINT) ## check format, vet, and all that .golangci.yml asks for
 	$(GOLANGCI_LINT) config verify
 	$(GOLANGCI_LINT) fmt --diff
 	$(GO) vet ./...
-	$(GO) vet -tags seededbugs,crashpoints,ha ./...
+	$(GO) vet -tags seededbugs,crashpoints,ha,systemd ./...
 	$(GOLANGCI_LINT) run ./...
 
-# Asks https://vuln.go.dev, or the copy that GOVULNDB names.
+# Asks https://vuln.go.dev, or the copy that GOVULNDB names. Where that does not
+# answer, the source of the same database, which the module proxy has. The
+# standard library is judged as releases have it: that of go.mod's toolchain.
 .PHONY: vuln
 vuln: ## look for known vulnerabilities in what the code calls
-	CGO_ENABLED=0 $(GO) run golang.org/x/vuln/cmd/govulncheck@$(GOVULNCHECK_VERSION) $(if $(GOVULNDB),-db $(GOVULNDB)) ./...
+	@db='$(GOVULNDB)'; said="the database at $$db"; \
+	if [ -z "$$db" ]; then \
+		db=https://vuln.go.dev; said="$$db, as of today"; \
+		if ! curl -fsS --max-time 20 -o /dev/null $$db/index/db.json; then \
+			found=$$($(GO) mod download -json golang.org/x/vulndb@latest) || { printf '%s\n' "$$found" >&2; exit 1; }; \
+			dir=$$(printf '%s\n' "$$found" | sed -n 's/^.*"Dir": "\(.*\)",*$$/\1/p'); \
+			date=$$(printf '%s\n' "$$found" | sed -n 's/^.*"Version": ".*-\([0-9]\{8\}\)[0-9]*-[0-9a-f]*",*$$/\1/p'); \
+			db="file://$$dir/data/osv"; said="$$db, of $$date, because vuln.go.dev does not answer"; \
+		fi; \
+	fi; \
+	echo "asking $$said"; \
+	CGO_ENABLED=0 GOTOOLCHAIN=$$(sed -n 's/^toolchain //p' go.mod) \
+		$(GO) run golang.org/x/vuln/cmd/govulncheck@$(GOVULNCHECK_VERSION) -db "$$db" $(VULN_FLAGS) ./...
 
 .PHONY: fmt
 fmt: $(GOLANGCI_LINT) ## format the code
@@ -144,6 +168,19 @@ $(GOLANGCI_LINT):
 	@mkdir -p $(BIN)/install
 	CGO_ENABLED=0 GOBIN=$(abspath $(BIN)/install) $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT_VERSION)
 	@mv $(BIN)/install/golangci-lint $@ && rmdir $(BIN)/install
+
+# goreleaser calls syft by its name, so both keep theirs and the versions are in
+# the directory's. Building them takes minutes, the first time.
+RELEASER := $(BIN)/release-$(GORELEASER_VERSION)-$(SYFT_VERSION)
+$(RELEASER):
+	@rm -rf $@.making && mkdir -p $@.making
+	CGO_ENABLED=0 GOBIN=$(abspath $@.making) $(GO) install github.com/goreleaser/goreleaser/v2@$(GORELEASER_VERSION)
+	CGO_ENABLED=0 GOBIN=$(abspath $@.making) $(GO) install github.com/anchore/syft/cmd/syft@$(SYFT_VERSION)
+	@mv $@.making $@
+
+.PHONY: snapshot
+snapshot: $(RELEASER) ## build what a release is made of into dist/: archives, packages, checksums, bills of materials
+	PATH="$(abspath $(RELEASER)):$$PATH" goreleaser release --snapshot --clean $(SNAPSHOT_FLAGS)
 
 .PHONY: up
 up: $(SECRETS) ## start gateway, MySQL and Redis with Docker, and wait until they are healthy

@@ -14,7 +14,10 @@ func TestAReleaseFindsItsFiles(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(root, ".goreleaser.yaml"))
 	require.NoError(t, err)
 	var release struct {
-		Builds   []struct{ Main string }
+		Builds []struct {
+			Main  string
+			Flags []string
+		}
 		Archives []struct{ Files []string }
 		NFPMs    []struct {
 			Bindir   string
@@ -25,6 +28,7 @@ func TestAReleaseFindsItsFiles(t *testing.T) {
 	wanted := release.Archives[0].Files
 	for _, build := range release.Builds {
 		wanted = append(wanted, filepath.Join(build.Main, "main.go"))
+		require.Contains(t, build.Flags, "-buildvcs=true", "a binary of a release says which commit it is of")
 	}
 	for _, content := range release.NFPMs[0].Contents {
 		if content.Src != "" {

@@ -72,7 +72,8 @@ func TestTheUnitFitsTheSettingsOfProduction(t *testing.T) {
 	}
 	require.Greater(t, seconds("TimeoutStopSec"), loaded.Config.ShutdownGrace)
 	require.Greater(t, seconds("TimeoutStartSec"), loaded.Config.MySQL.StartTimeout)
-	require.Equal(t, []string{"notify"}, values["Type"], "serve tells when it is ready")
+	require.Equal(t, []string{"notify", "notify-reload"}, values["Type"], "serve tells when it is ready, and when it has read its settings again")
+	require.Empty(t, values["ExecReload"], "systemd sends the signal itself")
 }
 
 func TestSystemdUnderstandsTheUnit(t *testing.T) {
@@ -94,7 +95,12 @@ func TestSystemdUnderstandsTheUnit(t *testing.T) {
 	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 	out, err := exec.CommandContext(t.Context(), "systemd-analyze", "verify", "--man=no", path).CombinedOutput()
 	require.NoError(t, err, string(out))
-	require.NotContains(t, string(out), path, "a line of the unit is not understood")
+	for line := range strings.Lines(string(out)) {
+		if strings.Contains(line, "notify-reload") { // a systemd before 253, for which the line above it is
+			continue
+		}
+		require.NotContains(t, line, path, "a line of the unit is not understood")
+	}
 
 	out, err = exec.CommandContext(t.Context(), "systemd-analyze", "security", "--offline=yes", "--no-pager", "--threshold=20", path).CombinedOutput()
 	require.NoError(t, err, string(out))

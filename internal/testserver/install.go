@@ -20,7 +20,11 @@ func install(ctx context.Context, e engine) (installation, error) {
 		return ok
 	}, func() error {
 		if e.chroot != "" {
-			return bootstrap(ctx, e)
+			dir, err := chrootDir(e)
+			if err != nil {
+				return err
+			}
+			return bootstrap(ctx, dir, "sid", e.chroot)
 		}
 		return aptInstall(ctx, e.packages...)
 	})
@@ -107,55 +111,6 @@ func forbidServices(policy string) (allow func() error, err error) {
 		return nil, errors.Join(fmt.Errorf("policy against starting services: %w", err), os.Remove(policy))
 	}
 	return func() error { return os.Remove(policy) }, nil
-}
-
-// bootstrap makes a small Debian with the engine in a directory of the cache.
-// It is made elsewhere and renamed when complete, so that an interrupted one
-// is never taken for it.
-func bootstrap(ctx context.Context, e engine) error {
-	dir, err := chrootDir(e)
-	if err != nil {
-		return err
-	}
-	if _, err := exec.LookPath("debootstrap"); err != nil {
-		if err := aptInstall(ctx, "debootstrap", "debian-archive-keyring"); err != nil {
-			return err
-		}
-	}
-	abandoned, err := filepath.Glob(dir + ".making-*")
-	if err != nil {
-		return fmt.Errorf("look for abandoned installations: %w", err)
-	}
-	for _, old := range append(abandoned, dir) { // dir: there, but of no use
-		if err := removeTree(old); err != nil {
-			return err
-		}
-	}
-	making, err := os.MkdirTemp(filepath.Dir(dir), filepath.Base(dir)+".making-")
-	if err != nil {
-		return fmt.Errorf("bootstrap: %w", err)
-	}
-	if err := os.Chmod(making, 0o755); err != nil { //nolint:gosec // the root of a file system
-		return fmt.Errorf("bootstrap: %w", err)
-	}
-	cmd := exec.CommandContext(ctx, "debootstrap", "--variant=minbase", "--include="+e.chroot, "sid", making)
-	cmd.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
-	if err := run(cmd); err != nil {
-		// The reason is in its log only.
-		log, _ := os.ReadFile(filepath.Join(making, "debootstrap/debootstrap.log"))
-		return errors.Join(err, errors.New(tail(string(log), 10)), removeTree(making))
-	}
-	if err := unmountBelow(making); err != nil {
-		return err
-	}
-	// What was downloaded is not needed again.
-	if err := removeTree(filepath.Join(making, "var/cache/apt/archives")); err != nil {
-		return err
-	}
-	if err := os.Rename(making, dir); err != nil {
-		return fmt.Errorf("bootstrap: %w", err)
-	}
-	return nil
 }
 
 // isInside says whether path is dir or below it.
