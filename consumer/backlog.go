@@ -34,10 +34,12 @@ func (c *Consumer) readBacklog(ctx context.Context, from backlogTeller) {
 	ctx, cancel := context.WithTimeout(ctx, backlogInterval)
 	defer cancel()
 	b, err := from.Backlog(ctx, c.o.Topic)
-	if err != nil {
+	if c.mute.Store(err != nil); err != nil {
+		c.metrics.backlog.answers.Set(0)
 		c.o.Logger.DebugContext(ctx, "the broker does not tell its backlog", "error", err)
 		return
 	}
+	c.metrics.backlog.answers.Set(1)
 	c.metrics.backlog.lag.Set(float64(b.Lag))
 	c.metrics.backlog.pending.Set(float64(b.Pending))
 	c.metrics.backlog.lost.Set(float64(b.Lost))

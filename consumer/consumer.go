@@ -11,8 +11,10 @@ import (
 )
 
 var (
-	errEnded  = errors.New("the subscription has ended")
-	errClosed = errors.New("consumer: closed, or running already")
+	errEnded         = errors.New("the subscription has ended")
+	errClosed        = errors.New("consumer: closed, or running already")
+	errNotSubscribed = errors.New("consumer: no worker has a subscription")
+	errMute          = errors.New("consumer: the broker does not answer")
 )
 
 // Consumer gives payment events from a broker their effect, once each.
@@ -22,6 +24,9 @@ type Consumer struct {
 	attempts *attempts
 	// outage counts the failures in a row of the ledger, over all workers.
 	outage atomic.Int64
+
+	subscribed atomic.Int32 // workers that have a subscription
+	mute       atomic.Bool  // the broker did not tell its backlog when it was asked last
 
 	mu      sync.Mutex
 	closed  bool
@@ -86,6 +91,20 @@ func (c *Consumer) end() {
 	c.running.Done()
 }
 
+// Health reports why no messages come, or nil while a worker has a subscription
+// and the broker, where it can be asked, answers: a subscription to Redis Streams
+// outlives an outage.
+func (c *Consumer) Health() error {
+	switch {
+	case c.subscribed.Load() == 0:
+		return errNotSubscribed
+	case c.mute.Load():
+		return errMute
+	default:
+		return nil
+	}
+}
+
 // Close ends Run, waits for it and closes the subscriber.
 func (c *Consumer) Close() error {
 	c.mu.Lock()
@@ -131,6 +150,8 @@ func (c *Consumer) subscribe(ctx context.Context) (subscribed bool, err error) {
 	}
 	c.metrics.subscribed.Inc()
 	defer c.metrics.subscribed.Dec()
+	c.subscribed.Add(1)
+	defer c.subscribed.Add(-1)
 	for ctx.Err() == nil {
 		select {
 		case m, ok := <-messages:

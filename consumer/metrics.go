@@ -23,7 +23,7 @@ type metrics struct {
 }
 
 // backlogGauges show what a broker still holds.
-type backlogGauges struct{ lag, pending, lost prometheus.Gauge }
+type backlogGauges struct{ lag, pending, lost, answers prometheus.Gauge }
 
 // registration registers collectors and keeps the errors.
 type registration struct {
@@ -77,6 +77,7 @@ func newMetrics(registerer prometheus.Registerer, tellsBacklog bool) (*metrics, 
 		m.backlog = &backlogGauges{
 			lag:     r.gauge("oncegate_consumer_lag", "Messages in the topic that were never delivered; -1 when the broker cannot tell."),
 			pending: r.gauge("oncegate_consumer_pending", "Messages delivered and not acknowledged."),
+			answers: r.gauge("oncegate_consumer_broker_answers", "1 while the broker tells what it still holds, 0 while it does not."),
 			lost:    r.gauge("oncegate_consumer_lost", "Messages that vanished from the topic before they were acknowledged, since the start."),
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/oncegate/oncegate/configs"
+	"github.com/oncegate/oncegate/gateway"
 	"github.com/oncegate/oncegate/store"
 )
 
@@ -43,6 +44,25 @@ func (a *App) openBackground(cfg *configs.Config, s *store.Store) {
 		s.WatchBacklog(ctx, func() time.Duration { return a.settings.now().Retention.Responses })
 	})
 	a.background("compaction", func(ctx context.Context) { a.compactNowAndThen(ctx, s) })
+}
+
+// healthPoll is how often a gateway asks how its dependencies are when nobody else
+// does: a breaker that left Redis alone closes by an operation, and an idle
+// gateway that nobody probes would have none.
+const healthPoll = 5 * time.Second
+
+// watchHealth asks until ctx ends. The answers are for whoever looks.
+func watchHealth(ctx context.Context, health *gateway.Health) {
+	ticker := time.NewTicker(healthPoll)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			health.States(ctx)
+		}
+	}
 }
 
 // compactNowAndThen compacts as often as the settings in force say, which may

@@ -4,74 +4,41 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/redis/go-redis/v9"
-	"github.com/spf13/cobra"
 
 	"github.com/oncegate/oncegate/configs"
 	"github.com/oncegate/oncegate/consumer"
 	"github.com/oncegate/oncegate/order"
-	"github.com/oncegate/oncegate/store"
 )
 
-// consumeCommand reads payment events without taking orders.
-func consumeCommand(env environment) *cobra.Command {
-	return withConfig(&cobra.Command{
-		Use:   "consume",
-		Short: "Read payment events from the broker until a signal ends it",
-		Long:  `Read payment events from messages.broker and apply them, without taking orders. "oncegate serve" does the same beside its other work.`,
-		Args:  cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
-			loaded, err := loadConfig(c, env)
-			if err != nil {
-				return err
-			}
-			if loaded.Config.Messages.Broker == "" {
-				return errors.New("messages.broker is not set: there is nothing to read")
-			}
-			log, err := newLogger(env.stderr, loaded.Config.Log)
-			if err != nil {
-				return err
-			}
-			return withStore(c, env, loaded, func(ctx context.Context, s *store.Store) error {
-				a := &App{log: log, grace: loaded.Config.ShutdownGrace}
-				if err := a.openMessages(&loaded.Config, s, prometheus.NewRegistry()); err != nil {
-					return err
-				}
-				log.InfoContext(ctx, "reading payment events", "broker", loaded.Config.Messages.Broker, "topic", loaded.Config.Messages.Topic)
-				<-ctx.Done()
-				return a.Close()
-			})
-		},
-	}, false)
-}
-
-// openMessages starts the consumer, if a broker is configured.
-func (a *App) openMessages(cfg *configs.Config, lifecycle order.Lifecycle, registry prometheus.Registerer) error {
+// openMessages starts the consumer, if a broker is configured; nil otherwise.
+func (a *App) openMessages(cfg *configs.Config, lifecycle order.Lifecycle, registry prometheus.Registerer) (*consumer.Consumer, error) {
 	m := &cfg.Messages
 	if m.Broker == "" {
-		return nil
+		return nil, nil
 	}
 	subscriber, publisher, err := consumer.Open(brokerOptions(a, m))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	a.keep("publisher of parked messages", func(context.Context) error { return publisher.Close() })
 	c, err := consumer.New(consumer.Options{
 		Subscriber: subscriber, Topic: m.Topic, Name: m.Name, Lifecycle: lifecycle,
-		Parker:  &consumer.TopicParker{Publisher: publisher, Topic: m.ParkedTopic},
+		Parker:  &consumer.TopicParker{Publisher: publisher, Topic: m.ParkedTopic, Now: time.Now},
 		Workers: m.Workers, MaxDeliveries: m.MaxDeliveries, Logger: a.log, Registerer: registry,
 	})
 	if err != nil {
-		return errors.Join(err, subscriber.Close())
+		return nil, errors.Join(err, subscriber.Close())
 	}
 	a.background("consumer", func(ctx context.Context) {
 		if err := c.Run(ctx); err != nil && ctx.Err() == nil {
 			a.log.ErrorContext(ctx, "payment events are no longer read", "error", err)
 		}
 	})
-	return nil
+	return c, nil
 }
 
 func brokerOptions(a *App, m *configs.Messages) consumer.BrokerOptions {
