@@ -51,8 +51,8 @@ type HTTP struct {
 
 // Admin is the listener for metrics, provisioning and key inspection.
 type Admin struct {
-	Listen        string   `conf:"listen" doc:"address of the admin listener"`
-	AllowLoopback bool     `conf:"allow_loopback" doc:"callers from this machine need no token; others need the scope admin"`
+	Listen        string   `conf:"listen" doc:"address of the admin listener; empty, for 'oncegate consume' alone: none"`
+	AllowLoopback bool     `conf:"allow_loopback" doc:"callers from this machine need no token; others need the scope admin.read, or admin.write to change something"`
 	OpenMetrics   bool     `conf:"open_metrics" doc:"whoever can connect may read /metrics"`
 	AllowedHosts  []string `conf:"allowed_hosts" doc:"names this listener is called by, beside localhost and IP addresses"`
 }
@@ -207,6 +207,14 @@ type Tracing struct {
 
 // EmbeddedDatabase reports whether the database is the SQLite file.
 func (c *Config) EmbeddedDatabase() bool { return !c.MySQL.DSN.IsSet() }
+
+// VerifiesTokens reports whether there is something to verify tokens with.
+func (c *Config) VerifiesTokens() bool {
+	return c.Auth.HS256Secret.IsSet() || c.Auth.JWKSURL != "" || c.EmbeddedDatabase()
+}
+
+// ReceiptBound is what ttl.receipt must be longer than, as Validate has it.
+func (c *Config) ReceiptBound() time.Duration { return c.TTL.InProgress }
 
 // EmbeddedRedis reports whether Redis runs within the process.
 func (c *Config) EmbeddedRedis() bool { return len(c.Redis.Addrs) == 0 }

@@ -56,23 +56,37 @@ func (l leaf) isSecret() bool {
 
 func (l leaf) isBool() bool { return l.value.Kind() == reflect.Bool }
 
+// What a value looks like.
+const (
+	kindDuration = "duration"
+	kindSize     = "size"
+	kindSecret   = "secret"
+	kindList     = "list"
+	kindText     = "text"
+	kindNumber   = "number"
+	kindBool     = "bool"
+	kindInt      = "int"
+)
+
 // kind names what a value looks like, for help texts.
 func (l leaf) kind() string {
 	switch l.value.Interface().(type) {
 	case time.Duration:
-		return "duration"
+		return kindDuration
 	case Size:
-		return "size"
+		return kindSize
 	case Secret:
-		return "secret"
+		return kindSecret
 	case []string:
-		return "list"
+		return kindList
 	case string:
-		return "text"
+		return kindText
 	case float64:
-		return "number"
+		return kindNumber
+	case bool:
+		return kindBool
 	default:
-		return l.value.Kind().String()
+		return kindInt
 	}
 }
 

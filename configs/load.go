@@ -16,9 +16,10 @@ type Sources struct {
 	File    string         // path of a YAML file; empty: none
 	Environ []string       // as os.Environ has it
 	Flags   *pflag.FlagSet // parsed flags of [AddFlags]; nil: none
-	// NoTokens says that no tokens will be verified, so that a configuration
-	// without a secret or an issuer is valid.
-	NoTokens bool
+	// NoGateway says that no orders will be taken, so that a configuration is
+	// valid without what verifies tokens, what signs receipts in Redis, or an
+	// admin listener.
+	NoGateway bool
 }
 
 // Loaded is a configuration and where each of its values came from.
@@ -27,6 +28,17 @@ type Loaded struct {
 	// Origins has every setting that is not a default, such as
 	// "env ONCEGATE_HTTP__LISTEN".
 	Origins map[string]string
+	// noGateway is that of the [Sources].
+	noGateway bool
+}
+
+// faults are those of the configuration, for what it is loaded for.
+func (l *Loaded) faults() []string {
+	faults := l.Config.faults()
+	if l.noGateway {
+		faults = slices.DeleteFunc(faults, ofGateway)
+	}
+	return faults
 }
 
 // Load reads and validates a configuration. The error is an [*InvalidError]
@@ -46,7 +58,7 @@ func Load(s Sources) (*Loaded, error) {
 			return nil, err
 		}
 	}
-	l.noTokens = s.NoTokens
+	l.noGateway = s.NoGateway
 	return l.finish()
 }
 
@@ -54,9 +66,7 @@ type loader struct {
 	Loaded
 	merged *koanf.Koanf
 	known  map[string]leaf
-	faults []string
-	// noTokens is that of [Sources].
-	noTokens bool
+	wrong  []string
 }
 
 func newLoader() *loader {
@@ -74,13 +84,9 @@ func newLoader() *loader {
 // finish decodes and validates what the layers gave.
 func (l *loader) finish() (*Loaded, error) {
 	l.decode()
-	faults := l.Config.faults()
-	if l.noTokens {
-		faults = slices.DeleteFunc(faults, func(fault string) bool { return fault == noVerification })
-	}
-	l.faults = append(l.faults, faults...)
-	if len(l.faults) > 0 {
-		return nil, &InvalidError{l.faults}
+	l.wrong = append(l.wrong, l.faults()...)
+	if len(l.wrong) > 0 {
+		return nil, &InvalidError{l.wrong}
 	}
 	return &l.Loaded, nil
 }
@@ -107,7 +113,7 @@ func (l *loader) addEnvironment(environ []string) error {
 	if err := layer.Load(e.provider(environ, l.known), nil); err != nil {
 		return fmt.Errorf("environment: %w", err)
 	}
-	l.faults = append(l.faults, e.faults...)
+	l.wrong = append(l.wrong, e.faults...)
 	return l.add(layer, "the environment", func(name string) string { return "env " + e.names[name] })
 }
 
@@ -131,10 +137,10 @@ func (l *loader) add(layer *koanf.Koanf, where string, origin func(name string) 
 		case isLeaf:
 			l.Origins[name] = origin(name)
 		case isSectionName(name, known):
-			l.faults = append(l.faults, fmt.Sprintf("%s (in %s) is a section: its settings go below it", name, where))
+			l.wrong = append(l.wrong, fmt.Sprintf("%s (in %s) is a section: its settings go below it", name, where))
 			layer.Delete(name)
 		default:
-			l.faults = append(l.faults, unknown(name, where, nearest(name, known)))
+			l.wrong = append(l.wrong, unknown(name, where, nearest(name, known)))
 			layer.Delete(name)
 		}
 	}
@@ -169,7 +175,7 @@ func (l *loader) decode() {
 			continue
 		}
 		if err := leaf.set(l.merged.Get(leaf.name)); err != nil {
-			l.faults = append(l.faults, fmt.Sprintf("%s (%s) %v", leaf.name, origin, err))
+			l.wrong = append(l.wrong, fmt.Sprintf("%s (%s) %v", leaf.name, origin, err))
 		}
 	}
 }

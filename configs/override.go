@@ -15,7 +15,7 @@ import (
 // file, the environment or a flag gives, one that is not live, and one that
 // this program does not know.
 func (l *Loaded) Override(values map[string]string) (next *Loaded, passed []string, err error) {
-	next = &Loaded{Config: l.Config, Origins: maps.Clone(l.Origins)}
+	next = &Loaded{Config: l.Config, Origins: maps.Clone(l.Origins), noGateway: l.noGateway}
 	if next.Origins == nil {
 		next.Origins = map[string]string{}
 	}
@@ -39,7 +39,7 @@ func (l *Loaded) Override(values map[string]string) (next *Loaded, passed []stri
 		}
 	}
 	slices.Sort(passed)
-	if faults = append(faults, next.Config.faults()...); len(faults) > 0 {
+	if faults = append(faults, next.faults()...); len(faults) > 0 {
 		return nil, passed, &InvalidError{faults}
 	}
 	return next, passed, nil

@@ -55,6 +55,47 @@ func TestAnOverrideThatBreaksTheOrderOfTimesIsRefusedWhole(t *testing.T) {
 	require.Equal(t, Default(), base.Config)
 }
 
+func TestWhatTakesNoOrdersStaysSoUnderOverrides(t *testing.T) {
+	t.Parallel()
+	sources := Sources{Environ: []string{"ONCEGATE_MYSQL__DSN=" + someDSN, "ONCEGATE_REDIS__ADDRS=r:1"}}
+	_, err := Load(sources)
+	require.ErrorContains(t, err, "auth.hs256_secret or auth.jwks_url is required")
+	require.ErrorContains(t, err, "cache.mac_key is required")
+	sources.NoGateway = true
+	base, err := Load(sources)
+	require.NoError(t, err)
+	next, _, err := base.Override(map[string]string{"retention.responses": "7d"})
+	require.NoError(t, err)
+	require.Equal(t, 7*day, next.Config.Retention.Responses)
+	_, _, err = next.Override(map[string]string{"retention.responses": "1s"})
+	require.ErrorContains(t, err, "retention.responses (1s) must be from 1d")
+}
+
+func TestOnlyAGatewayNeedsAnAdminListener(t *testing.T) {
+	t.Parallel()
+	sources := Sources{File: write(t, "admin: {listen: ''}\n")}
+	_, err := Load(sources)
+	require.ErrorContains(t, err, "admin.listen is required: only 'oncegate consume' does without")
+	sources.NoGateway = true
+	_, err = Load(sources)
+	require.NoError(t, err)
+}
+
+func TestTheBoundOfReceiptsIsThatOfTheValidation(t *testing.T) {
+	t.Parallel()
+	for _, inProgress := range []string{"7s", "10s", "17999ms"} {
+		base, err := Load(Sources{Environ: []string{"ONCEGATE_TTL__IN_PROGRESS=" + inProgress}})
+		require.NoError(t, err)
+		bound := base.Config.ReceiptBound()
+		_, _, err = base.Override(map[string]string{"ttl.receipt": bound.String()})
+		require.ErrorContains(t, err, "must be shorter than ttl.receipt")
+		for _, longer := range []time.Duration{bound + time.Millisecond, bound.Truncate(time.Second) + time.Second} {
+			_, _, err = base.Override(map[string]string{"ttl.receipt": longer.String()})
+			require.NoError(t, err, longer)
+		}
+	}
+}
+
 func TestWhatIsGivenElsewhereIsPassedOver(t *testing.T) {
 	t.Parallel()
 	path := write(t, "ttl:\n  receipt: 2h\n")

@@ -3,21 +3,27 @@ package configs
 import (
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
-	"time"
 
 	"go.yaml.in/yaml/v3"
 )
 
 // Print writes the configuration as YAML, secrets masked; with origin, each
 // value is followed by where it came from.
-func (l *Loaded) Print(w io.Writer, origin bool) error {
+func (l *Loaded) Print(w io.Writer, origin bool) error { return PrintSettings(w, l.Settings(), origin) }
+
+// PrintSettings writes settings as [Loaded.Print] does, so that those of a
+// configuration and those in force elsewhere can be compared line by line. The
+// settings of a section must follow one another.
+func PrintSettings(w io.Writer, all []Setting, origin bool) error {
 	var b strings.Builder
 	section := ""
-	for leaf := range leaves(&l.Config) {
-		parent, name, nested := strings.Cut(leaf.name, ".")
+	for i := range all {
+		s := &all[i]
+		parent, name, nested := strings.Cut(s.Name, ".")
 		if !nested {
-			parent, name = "", leaf.name
+			parent, name = "", s.Name
 		}
 		if parent != section && nested {
 			b.WriteString(parent + ":\n")
@@ -26,17 +32,13 @@ func (l *Loaded) Print(w io.Writer, origin bool) error {
 		if nested {
 			b.WriteString("  ")
 		}
-		value, err := leaf.yaml()
+		value, err := s.yaml()
 		if err != nil {
-			return fmt.Errorf("%s: %w", leaf.name, err)
+			return fmt.Errorf("%s: %w", s.Name, err)
 		}
 		b.WriteString(name + ": " + value)
 		if origin {
-			from, set := l.Origins[leaf.name]
-			if !set {
-				from = "default"
-			}
-			b.WriteString("  # " + from)
+			b.WriteString("  # " + shortOrigin(s.Origin))
 		}
 		b.WriteByte('\n')
 	}
@@ -44,16 +46,33 @@ func (l *Loaded) Print(w io.Writer, origin bool) error {
 	return err
 }
 
-// yaml writes the value on one line.
-func (l leaf) yaml() (string, error) {
-	var node yaml.Node
-	var value any = l.text()
-	switch v := l.value.Interface().(type) {
-	case bool, int, float64, []string:
-		value = v
-	case time.Duration, Size:
-		return l.text(), nil // plain texts, never read as something else
+// yaml writes the value on one line, as the file would have it.
+func (s *Setting) yaml() (string, error) {
+	var value any = s.Value
+	switch s.Type {
+	case kindDuration:
+		d, err := ParseDuration(s.Value)
+		return formatDuration(d), err
+	case kindSize, kindBool, kindInt:
+		return s.Value, nil // plain texts, never read as something else
+	case kindNumber:
+		n, err := strconv.ParseFloat(s.Value, 64)
+		if err != nil {
+			return "", errNumber
+		}
+		value = n
+	case kindList:
+		list, err := toList(s.Value)
+		if err != nil {
+			return "", err
+		}
+		value = list
+	case kindSecret:
+		if s.Value != "" {
+			value = masked
+		}
 	}
+	var node yaml.Node
 	if err := node.Encode(value); err != nil {
 		return "", err
 	}

@@ -66,6 +66,16 @@ func TestWhatIsPrintedCanBeLoaded(t *testing.T) {
 	require.Equal(t, l.Config, again.Config)
 }
 
+func TestANearNameIsSuggested(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]string{
+		"ttl.reciept": "ttl.receipt", "ttl_receipt": "ttl.receipt", "log.lvel": "log.level", "ttl.receipt": "ttl.receipt",
+		"nothing.of.the.kind": "", "": "", strings.Repeat("ttl.receipt", 1000): "",
+	} {
+		require.Equal(t, want, NearestSetting(name), name)
+	}
+}
+
 func TestTheManualHasTheTableOfEverySetting(t *testing.T) {
 	t.Parallel()
 	var table bytes.Buffer

@@ -3,6 +3,7 @@ package configs
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 )
@@ -62,15 +63,54 @@ func (l *Loaded) pinned(name string) bool {
 	return set && origin != originAPI
 }
 
+// The origins of the environment and of flags: in short, as a command line knows
+// them, and in full.
+const (
+	shortEnv, fullEnv   = "env ", "environment "
+	shortFlag, fullFlag = "flag --", "flag "
+)
+
 func (l *Loaded) origin(name string) string {
 	origin, set := l.Origins[name]
 	if !set {
 		return originDefault
 	}
-	if variable, ok := strings.CutPrefix(origin, "env "); ok {
-		return "environment " + variable
+	if variable, ok := strings.CutPrefix(origin, shortEnv); ok {
+		return fullEnv + variable
 	}
-	return strings.Replace(origin, "flag --", "flag ", 1)
+	if flag, ok := strings.CutPrefix(origin, shortFlag); ok {
+		return fullFlag + flag
+	}
+	return origin
+}
+
+// shortOrigin is the short form of an origin in full.
+func shortOrigin(origin string) string {
+	if variable, ok := strings.CutPrefix(origin, fullEnv); ok {
+		return shortEnv + variable
+	}
+	if flag, ok := strings.CutPrefix(origin, fullFlag); ok {
+		return shortFlag + flag
+	}
+	return origin
+}
+
+// maxSettingName is far above the longest name, in bytes.
+const maxSettingName = 64
+
+// NearestSetting returns the setting that a wrong name was probably meant to be,
+// or "".
+func NearestSetting(name string) string {
+	if len(name) > maxSettingName {
+		return ""
+	}
+	c := Default()
+	var known []string
+	for leaf := range leaves(&c) {
+		known = append(known, leaf.name)
+	}
+	slices.Sort(known)
+	return nearest(name, known)
 }
 
 // plain writes the value for programs: durations as Go does, secrets as ***.

@@ -24,8 +24,16 @@ const (
 	minWebhookSecret = 24
 )
 
-// noVerification is the fault of a gateway that could verify no token.
-const noVerification = "auth.hs256_secret or auth.jwks_url is required with mysql.dsn"
+// The faults of a gateway alone: other commands use nothing of what is missing.
+const (
+	noVerification = "auth.hs256_secret or auth.jwks_url is required with mysql.dsn"
+	noMACKey       = "cache.mac_key is required with redis.addrs: without it whoever can write to Redis can forge an answer"
+	noAdmin        = "admin.listen is required: only 'oncegate consume' does without"
+)
+
+func ofGateway(fault string) bool {
+	return fault == noVerification || fault == noMACKey || fault == noAdmin
+}
 
 var (
 	prefixPattern = regexp.MustCompile(`^[A-Za-z0-9._:-]{1,32}$`)
@@ -81,7 +89,11 @@ func (v *validation) oneOf(name, value string, allowed ...string) {
 
 func (v *validation) http(c *Config) {
 	v.address("http.listen", c.HTTP.Listen)
-	v.address("admin.listen", c.Admin.Listen)
+	if c.Admin.Listen == "" {
+		v.check(false, noAdmin)
+	} else {
+		v.address("admin.listen", c.Admin.Listen)
+	}
 	_, port, _ := net.SplitHostPort(c.HTTP.Listen)
 	v.check(c.HTTP.Listen != c.Admin.Listen || port == "0",
 		"http.listen and admin.listen (%s) must differ", c.HTTP.Listen)
@@ -103,14 +115,23 @@ func (v *validation) address(name, address string) {
 	v.check(err == nil, "%s (%q) must be host:port", name, address)
 }
 
+// peer is address for somebody to connect to: without a host it would be this
+// machine, which is seldom meant.
+func (v *validation) peer(name, address string) {
+	if strings.HasPrefix(address, ":") {
+		v.check(false, "%s (%q) must be host:port", name, address)
+		return
+	}
+	v.address(name, address)
+}
+
 func (v *validation) auth(c *Config) {
 	a := &c.Auth
 	v.secret("auth.hs256_secret", a.HS256Secret, minSecret)
 	v.secret("auth.hs256_previous_secret", a.HS256PreviousSecret, minSecret)
 	v.check(a.JWKSURL == "" || !a.HS256Secret.IsSet() && !a.HS256PreviousSecret.IsSet(),
 		"auth.jwks_url and auth.hs256_secret are both set: keep one, so that a public key is never taken for a secret")
-	v.check(a.JWKSURL != "" || a.HS256Secret.IsSet() || c.EmbeddedDatabase(),
-		noVerification)
+	v.check(c.VerifiesTokens(), noVerification)
 	if a.JWKSURL != "" {
 		u, err := url.Parse(a.JWKSURL)
 		v.check(err == nil && u.Host != "" && (u.Scheme == "https" || u.Scheme == "http" && isLoopback(u.Hostname())),
@@ -175,8 +196,7 @@ func (v *validation) filter(c *Config) {
 	k := &c.Cache
 	v.check(prefixPattern.MatchString(k.Prefix), "cache.prefix (%q) must match %s", k.Prefix, prefixPattern)
 	v.secret("cache.mac_key", k.MACKey, minMACKey)
-	v.check(c.EmbeddedRedis() || k.MACKey.IsSet(),
-		"cache.mac_key is required with redis.addrs: without it whoever can write to Redis can forge an answer")
+	v.check(c.EmbeddedRedis() || k.MACKey.IsSet(), noMACKey)
 	v.size("cache.max_body", k.MaxBody, 1, 1<<20)
 	v.within("cache.local_entries", k.LocalEntries, 1, 100_000_000)
 	v.size("cache.local_bytes", k.LocalBytes, 1<<20, 1<<40)
@@ -198,6 +218,9 @@ func (v *validation) events(c *Config) {
 	m := &c.Messages
 	v.within("messages.workers", m.Workers, 1, 1024)
 	v.within("messages.max_deliveries", m.MaxDeliveries, 1, 1_000_000)
+	for i, address := range m.Addrs {
+		v.peer(fmt.Sprintf("messages.addrs[%d]", i), address)
+	}
 	if m.Broker == "" {
 		return
 	}

@@ -66,12 +66,20 @@ func TestEveryFaultNamesItsSettings(t *testing.T) {
 		"limits.burst (-1) must be at least 1":                                        func(c *Config) { c.Limits.Burst = -1 },
 		"limits.burst (0) must be at least 1":                                         func(c *Config) { c.Limits.Burst = 0 },
 		"messages.workers (0)":                                                        func(c *Config) { c.Messages.Workers = 0 },
-		"messages.max_deliveries (0)":                                                 func(c *Config) { c.Messages.MaxDeliveries = 0 },
-		"retention.compact_every (1ns) must be 0 or at least 1s":                      func(c *Config) { c.Retention.CompactEvery = 1 },
-		"limits.burst (0.5)":                                                          func(c *Config) { c.Limits.Rate, c.Limits.Burst = 1, 0.5 },
-		"users.provision_balance":                                                     func(c *Config) { c.Users.ProvisionBalance = "10.001" },
-		`log.level ("trace")`:                                                         func(c *Config) { c.Log.Level = "trace" },
-		`cache.prefix ("a{b}")`:                                                       func(c *Config) { c.Cache.Prefix = "a{b}" },
+		`messages.addrs[1] ("") must be host:port`: func(c *Config) {
+			c.Messages.Broker, c.Messages.Addrs = "kafka", []string{"a:9092", "", "b:9092"}
+		},
+		`messages.addrs[0] ("") must be host:port`: func(c *Config) {
+			c.Messages.Broker, c.Messages.Addrs = "redis", []string{""}
+		},
+		`messages.addrs[0] (":6379") must be host:port`:          func(c *Config) { c.Messages.Broker, c.Messages.Addrs = "redis", []string{":6379"} },
+		`messages.addrs[0] ("redis") must be host:port`:          func(c *Config) { c.Messages.Addrs = []string{"redis"} },
+		"messages.max_deliveries (0)":                            func(c *Config) { c.Messages.MaxDeliveries = 0 },
+		"retention.compact_every (1ns) must be 0 or at least 1s": func(c *Config) { c.Retention.CompactEvery = 1 },
+		"limits.burst (0.5)":                                     func(c *Config) { c.Limits.Rate, c.Limits.Burst = 1, 0.5 },
+		"users.provision_balance":                                func(c *Config) { c.Users.ProvisionBalance = "10.001" },
+		`log.level ("trace")`:                                    func(c *Config) { c.Log.Level = "trace" },
+		`cache.prefix ("a{b}")`:                                  func(c *Config) { c.Cache.Prefix = "a{b}" },
 	} {
 		c := Default()
 		change(&c)

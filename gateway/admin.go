@@ -7,12 +7,10 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"net/http/pprof"
 	"strconv"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/oncegate/oncegate/order"
 )
@@ -32,16 +30,29 @@ type Shipper interface {
 	Ship(ctx context.Context, id order.ID) (order.Transition, error)
 }
 
-// AdminOptions are what an [Admin] is made of. All are required but those that
-// name a default.
-type AdminOptions struct {
-	// Addr is what to listen on, such as "127.0.0.1:9090".
-	Addr     string
+// Desk is what operators do about users, stock, orders and keys. All of it is
+// required.
+type Desk struct {
 	Accounts order.Accounts
 	Shipper  Shipper
 	Peeker   Peeker
 	Finder   Finder
+}
+
+// AdminOptions are what an [Admin] is made of. All are required but those that
+// name a default.
+type AdminOptions struct {
+	// Addr is what to listen on, such as "127.0.0.1:9090".
+	Addr string
+	// Desk is for a gateway. Default: none, and its routes are not there.
+	Desk
+	// Health is told here by a process that has no other listener, to whoever can
+	// connect. Default: none, and its routes are not there.
+	Health   *Health
 	Gatherer prometheus.Gatherer
+	// LogHashKey is that of [Options], so that the look-up of a key can name what
+	// stands for it in the log. Default: none, and it names nothing.
+	LogHashKey []byte
 	// Insight answers the console. Default: none, and neither is there a console.
 	Insight  Insight
 	Renderer *Renderer
@@ -49,8 +60,9 @@ type AdminOptions struct {
 	Now      func() time.Time
 	// Settings are shown and changed. Default: none, and their routes are not there.
 	Settings Settings
-	// Auth verifies tokens; what they need is the scope admin. Default: none, and
-	// then only a loopback address is listened on.
+	// Auth verifies tokens; what they need is the scope admin.read, and
+	// admin.write for what changes something. Default: none, and then only a
+	// loopback address is listened on.
 	Auth Authenticator
 	// AllowLoopback lets whoever connects from this machine do without a token.
 	// Default false.
@@ -82,8 +94,9 @@ const maxAdminBody = 4 << 10
 
 // NewAdmin makes an admin listener that does not listen yet.
 func NewAdmin(o AdminOptions) (*Admin, error) {
-	if o.Accounts == nil || o.Shipper == nil || o.Peeker == nil || o.Finder == nil || o.Gatherer == nil ||
-		o.Renderer == nil || o.Logger == nil || o.Now == nil {
+	some := o.Accounts != nil || o.Shipper != nil || o.Peeker != nil || o.Finder != nil
+	all := o.Accounts != nil && o.Shipper != nil && o.Peeker != nil && o.Finder != nil
+	if some != all || o.Gatherer == nil || o.Renderer == nil || o.Logger == nil || o.Now == nil {
 		return nil, errors.New("admin: an option is missing")
 	}
 	if o.Budget == 0 {
@@ -117,37 +130,6 @@ func (a *Admin) Listen(ctx context.Context) error {
 // Shutdown answers what is under way, until ctx ends. Streams of events and
 // profiles end at once.
 func (a *Admin) Shutdown(ctx context.Context) error { return a.stop(ctx) }
-
-func (a *Admin) routes() http.Handler {
-	mux := http.NewServeMux()
-	handle := func(method, path string, open bool, serve http.HandlerFunc) {
-		mux.Handle(path, a.handle(path, open, func(w http.ResponseWriter, r *http.Request) {
-			if r.Method != method && (method != http.MethodGet || r.Method != http.MethodHead) {
-				w.Header().Set("Allow", method)
-				a.problem(w, newProblem(CodeMethodNotAllowed))
-				return
-			}
-			serve(w, r)
-		}))
-	}
-	metrics := promhttp.HandlerFor(a.o.Gatherer, promhttp.HandlerOpts{EnableOpenMetrics: true})
-	handle(http.MethodGet, "/metrics", true, metrics.ServeHTTP)
-	handle(http.MethodGet, "/debug/pprof/", false, a.streams.until(pprof.Index))
-	handle(http.MethodGet, "/debug/pprof/cmdline", false, pprof.Cmdline)
-	handle(http.MethodGet, "/debug/pprof/profile", false, a.streams.until(pprof.Profile))
-	handle(http.MethodGet, "/debug/pprof/symbol", false, pprof.Symbol)
-	handle(http.MethodGet, "/debug/pprof/trace", false, a.streams.until(pprof.Trace))
-	handle(http.MethodPut, "/admin/v1/users/{id}", false, a.putUser)
-	handle(http.MethodPut, "/admin/v1/stock/{sku}", false, a.putStock)
-	handle(http.MethodPost, "/admin/v1/orders/{id}/ship", false, a.shipOrder)
-	handle(http.MethodGet, "/admin/v1/keys/{user}/{key}", false, a.inspectKey)
-	a.consoleRoutes(mux, handle)
-	a.routeSettings(mux)
-	mux.Handle("/", a.handle("none", false, func(w http.ResponseWriter, _ *http.Request) {
-		a.problem(w, newProblem(CodeNotFound))
-	}))
-	return mux
-}
 
 // problem writes a problem under the request id that handle chose.
 func (a *Admin) problem(w http.ResponseWriter, p *problem) {

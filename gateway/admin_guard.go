@@ -17,13 +17,13 @@ import (
 const loopbackOperator = "loopback"
 
 // handle wraps a route of the admin listener with its guards and its log line.
-func (a *Admin) handle(route string, open bool, serve http.HandlerFunc) http.Handler {
+func (a *Admin) handle(route string, open openness, serve http.HandlerFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		started := a.o.Now()
 		id := requestID(r, r.PathValue("key"))
 		w.Header().Set("X-Request-Id", id)
 		rec := &recorder{ResponseWriter: w, status: http.StatusOK}
-		who := ""
+		var who Identity
 		defer func() {
 			v := recover()
 			attrs := []any{"request_id", id, "method", r.Method, "route", route}
@@ -41,8 +41,8 @@ func (a *Admin) handle(route string, open bool, serve http.HandlerFunc) http.Han
 			case r.Method != http.MethodGet, rec.status >= http.StatusBadRequest:
 				level = slog.LevelInfo
 			}
-			if who != "" {
-				attrs = append(attrs, "operator", who)
+			if who.UserID != "" {
+				attrs = append(attrs, "operator", who.UserID)
 			}
 			attrs = append(attrs, "status", rec.status, "took_ms", milliseconds(a.o.Now().Sub(started)))
 			a.o.Logger.Log(r.Context(), level, "admin request", attrs...)
@@ -66,9 +66,18 @@ func (a *Admin) handle(route string, open bool, serve http.HandlerFunc) http.Han
 type operatorKey struct{}
 
 // operatorOf is the operator whom handle let in.
-func operatorOf(ctx context.Context) string {
-	who, _ := ctx.Value(operatorKey{}).(string)
+func operatorOf(ctx context.Context) Identity {
+	who, _ := ctx.Value(operatorKey{}).(Identity)
 	return who
+}
+
+// scopeOf is what a request needs: whatever is not sure to change nothing is a
+// change.
+func scopeOf(method string) string {
+	if method == http.MethodGet || method == http.MethodHead {
+		return ScopeAdminRead
+	}
+	return ScopeAdminWrite
 }
 
 // sameSite refuses what a browser sends for a page of somebody else: by a name
@@ -113,19 +122,24 @@ func ownOrigin(r *http.Request) bool {
 
 // operator tells who asks, or why that is not enough. A token that is there
 // counts, also on loopback.
-func (a *Admin) operator(r *http.Request, open bool) (string, *problem) {
+func (a *Admin) operator(r *http.Request, open openness) (Identity, *problem) {
+	if open == forProbes {
+		return Identity{}, nil
+	}
 	if _, given := r.Header["Authorization"]; given && a.o.Auth != nil {
-		who, p, _ := authorize(a.o.Auth, r, ScopeAdmin)
-		return who.UserID, p
+		who, p, _ := authorize(a.o.Auth, r, scopeOf(r.Method))
+		return who, p
 	}
 	local := fromThisMachine(r)
 	switch {
-	case local && (a.o.AllowLoopback || open):
-		return loopbackOperator, nil
-	case open && a.o.OpenMetrics:
-		return "", nil
+	case local && a.o.AllowLoopback:
+		return Identity{UserID: loopbackOperator, Scopes: []string{ScopeAdmin}}, nil
+	case local && open == forScrapers:
+		return Identity{UserID: loopbackOperator}, nil
+	case open == forScrapers && a.o.OpenMetrics:
+		return Identity{}, nil
 	}
-	return "", unauthenticated(challengeNone)
+	return Identity{}, unauthenticated(challengeNone)
 }
 
 // fromThisMachine reports whether the request was made here. What a proxy of

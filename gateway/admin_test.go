@@ -2,6 +2,7 @@ package gateway_test
 
 import (
 	"context"
+	"encoding/json"
 	"io"
 	"log/slog"
 	"net"
@@ -32,7 +33,8 @@ func newDesk(t testing.TB, change ...func(*gateway.AdminOptions)) *desk {
 func newDeskOn(t testing.TB, k *kit, change ...func(*gateway.AdminOptions)) *desk {
 	t.Helper()
 	o := gateway.AdminOptions{
-		Addr: "127.0.0.1:0", Accounts: k.ledger, Shipper: k.ledger, Peeker: k.filter, Finder: k.ledger, Gatherer: k.reg,
+		Addr: "127.0.0.1:0", Gatherer: k.reg,
+		Desk:     gateway.Desk{Accounts: k.ledger, Shipper: k.ledger, Peeker: k.filter, Finder: k.ledger},
 		Renderer: gateway.NewRenderer(""), Logger: slog.New(slog.NewJSONHandler(k.logs, nil)), Now: time.Now,
 		Auth: verifier(t, time.Now), AllowLoopback: true,
 	}
@@ -180,6 +182,31 @@ func TestInspectionShowsEachLayerAndNoBody(t *testing.T) {
 	require.Contains(t, r.body, `{"layer":"mysql","state":"unavailable"}`)
 	require.Equal(t, http.StatusBadRequest, d.ask(here, http.MethodGet, "/admin/v1/keys/alice/a%2Cb", "").status)
 	require.Equal(t, http.StatusBadRequest, d.ask(here, http.MethodGet, "/admin/v1/keys/al%20ice/a", "").status)
+}
+
+// TestALookUpNamesTheLinesOfTheLog: what an operator finds there are the attempts
+// with this key.
+func TestALookUpNamesTheLinesOfTheLog(t *testing.T) {
+	t.Parallel()
+	secret := []byte("a key for hashes in the log")
+	k := newKit(t, func(o *gateway.Options) { o.LogHashKey = secret })
+	d := newDeskOn(t, k, func(o *gateway.AdminOptions) { o.LogHashKey = secret })
+	for range 3 {
+		d.post(potstick, key("dinner"))
+	}
+	var found struct {
+		KeyHash string `json:"key_hash"`
+		Client  string
+	}
+	require.NoError(t, json.Unmarshal([]byte(d.ask(here, http.MethodGet, "/admin/v1/keys/alice/dinner", "").body), &found))
+	require.Regexp(t, `^[0-9a-f]{12}$`, found.KeyHash)
+	require.NotEmpty(t, found.Client)
+	require.Equal(t, 3, strings.Count(k.logs.String(), `"key_hash":"`+found.KeyHash+`"`), "a line per attempt")
+	var other struct {
+		KeyHash string `json:"key_hash"`
+	}
+	require.NoError(t, json.Unmarshal([]byte(d.ask(here, http.MethodGet, "/admin/v1/keys/bob/dinner", "").body), &other))
+	require.NotEqual(t, found.KeyHash, other.KeyHash)
 }
 
 func TestMetricsAreServed(t *testing.T) {

@@ -12,8 +12,19 @@ import (
 // The scopes of a token.
 const (
 	ScopeOrders = "orders"
-	ScopeAdmin  = "admin"
+	// ScopeAdminRead is for what only shows something on the admin listener.
+	ScopeAdminRead = "admin.read"
+	// ScopeAdminWrite is for what changes something there. Whoever has it may
+	// read as well.
+	ScopeAdminWrite = "admin.write"
+	// ScopeAdmin is both.
+	ScopeAdmin = "admin"
 )
+
+// Scopes are all that there are.
+func Scopes() []string {
+	return []string{ScopeOrders, ScopeAdminRead, ScopeAdminWrite, ScopeAdmin}
+}
 
 var (
 	// ErrTokenInvalid says that a token proves nothing.
@@ -30,9 +41,19 @@ type Identity struct {
 	Scopes []string
 }
 
-// Has reports whether the identity has a scope.
+// Has reports whether the identity has a scope, or one that includes it.
 func (id Identity) Has(scope string) bool {
-	return slices.Contains(id.Scopes, scope)
+	if slices.Contains(id.Scopes, scope) {
+		return true
+	}
+	switch scope {
+	case ScopeAdminRead:
+		return slices.Contains(id.Scopes, ScopeAdminWrite) || slices.Contains(id.Scopes, ScopeAdmin)
+	case ScopeAdminWrite:
+		return slices.Contains(id.Scopes, ScopeAdmin)
+	default:
+		return false
+	}
 }
 
 // challenges of RFC 6750, section 3.

@@ -26,16 +26,25 @@ type asset struct {
 const consolePolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// consoleRoutes adds the console and what it asks.
-func (a *Admin) consoleRoutes(mux *http.ServeMux, handle func(method, path string, open bool, serve http.HandlerFunc)) {
+// consoleRoutes are what the console asks.
+func (a *Admin) consoleRoutes() []adminRoute {
+	if a.o.Insight == nil {
+		return nil
+	}
+	return []adminRoute{
+		{http.MethodGet, "/admin/v1/stats", a.getStats},
+		{http.MethodGet, "/admin/v1/events", a.getEvents},
+		{http.MethodGet, "/admin/v1/conflicts", a.getConflicts},
+		{http.MethodGet, "/admin/v1/breaker", a.getBreaker},
+		{http.MethodGet, "/admin/v1/ttl", a.getTTL},
+	}
+}
+
+// mountConsole adds the console's files, if anything answers it.
+func (a *Admin) mountConsole(mux *http.ServeMux) {
 	if a.o.Insight == nil {
 		return
 	}
-	handle(http.MethodGet, "/admin/v1/stats", false, a.getStats)
-	handle(http.MethodGet, "/admin/v1/events", false, a.getEvents)
-	handle(http.MethodGet, "/admin/v1/conflicts", false, a.getConflicts)
-	handle(http.MethodGet, "/admin/v1/breaker", false, a.getBreaker)
-	handle(http.MethodGet, "/admin/v1/ttl", false, a.getTTL)
 	for name, file := range readConsole() {
 		mux.Handle("/console/"+name, a.serveAsset(file))
 		if name == "index.html" {

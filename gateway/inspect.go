@@ -27,6 +27,11 @@ func (a *Admin) inspectKey(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), a.o.Budget)
 	defer cancel()
 	b := appendText([]byte{'{'}, "user_id", user)
+	if secret := a.o.LogHashKey; len(secret) > 0 {
+		// Attempts are not counted anywhere: they are lines of the log.
+		b = appendText(b, "key_hash", keyHash(secret, user, key))
+		b = appendText(b, "client", clientHash(secret, user))
+	}
 	b = append(appendMember(b, "layers"), '[')
 	glimpses := a.o.Peeker.Peek(ctx, user, key)
 	for i := range glimpses {

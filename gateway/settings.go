@@ -19,6 +19,9 @@ type Settings interface {
 	ChangeSetting(ctx context.Context, c SettingChange) (SettingChanged, error)
 	// SettingChanges returns the newest changes, the newest first.
 	SettingChanges(ctx context.Context, limit int) ([]SettingChanged, error)
+	// NearestSetting returns the setting that a wrong name was probably meant to
+	// be, or "".
+	NearestSetting(name string) string
 }
 
 // Setting is one setting and the value it has.
@@ -37,7 +40,11 @@ type Setting struct {
 
 // SettingsView is all settings as of a version.
 type SettingsView struct {
-	Version   int64 // of the newest change that this gateway knows; 0: there was none
+	Version int64 // of the newest change that this gateway knows; 0: there was none
+	// Tag names that change: another one of the same version has another tag, for
+	// a database that fails over may lose one and give its version again. At most
+	// 64 lower-case letters, digits and hyphens.
+	Tag       string
 	ChangedAt time.Time
 	ChangedBy string // who made that change
 	Settings  []Setting
@@ -45,12 +52,12 @@ type SettingsView struct {
 
 // SettingChange asks for another value.
 type SettingChange struct {
-	Name    string
-	Version int64   // on top of which the change is meant
-	Value   *string // nil: back to what the configuration says
-	Reason  string
-	By      string
-	DryRun  bool // only say what would happen
+	Name   string
+	On     string  // the tag of the settings that were read
+	Value  *string // nil: back to what the configuration says
+	Reason string
+	By     string
+	DryRun bool // only say what would happen
 }
 
 // SettingChanged is a change that was made.
@@ -58,6 +65,7 @@ type SettingChanged struct {
 	// Version is the one that it made. What changes nothing, and a dry run, make
 	// none: it is the newest one then.
 	Version       int64
+	Tag           string // of the settings as they are now
 	Name          string
 	Before, After string
 	Reason        string

@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"regexp"
 	"strconv"
-	"strings"
 
 	"github.com/oncegate/oncegate/order"
 )
@@ -16,32 +16,16 @@ const (
 	maxChanges     = 500
 )
 
-// routeSettings adds the routes of the settings, if there are any.
-func (a *Admin) routeSettings(mux *http.ServeMux) {
+// settingsRoutes are the routes of the settings, if there are any.
+func (a *Admin) settingsRoutes() []adminRoute {
 	if a.o.Settings == nil {
-		return
+		return nil
 	}
-	for path, methods := range map[string]map[string]http.HandlerFunc{
-		"/admin/v1/config":         {http.MethodGet: a.listSettings},
-		"/admin/v1/config/changes": {http.MethodGet: a.listSettingChanges},
-		"/admin/v1/config/{name}":  {http.MethodGet: a.getSetting, http.MethodPut: a.putSetting},
-	} {
-		mux.Handle(path, a.handle(path, false, func(w http.ResponseWriter, r *http.Request) {
-			method := r.Method
-			if method == http.MethodHead {
-				method = http.MethodGet
-			}
-			if serve, ok := methods[method]; ok {
-				serve(w, r)
-				return
-			}
-			allow := http.MethodGet
-			if _, ok := methods[http.MethodPut]; ok {
-				allow += ", " + http.MethodPut
-			}
-			w.Header().Set("Allow", allow)
-			a.problem(w, newProblem(CodeMethodNotAllowed))
-		}))
+	return []adminRoute{
+		{http.MethodGet, "/admin/v1/config", a.listSettings},
+		{http.MethodGet, "/admin/v1/config/changes", a.listSettingChanges},
+		{http.MethodGet, "/admin/v1/config/{name}", a.getSetting},
+		{http.MethodPut, "/admin/v1/config/{name}", a.putSetting},
 	}
 }
 
@@ -59,7 +43,7 @@ func (a *Admin) listSettings(w http.ResponseWriter, _ *http.Request) {
 		}
 		b = appendSetting(b, &v.Settings[i])
 	}
-	w.Header().Set("ETag", versionTag(v.Version))
+	w.Header().Set("ETag", quoted(v.Tag))
 	a.answer(w, append(b, ']', '}'))
 }
 
@@ -67,12 +51,21 @@ func (a *Admin) getSetting(w http.ResponseWriter, r *http.Request) {
 	v := a.o.Settings.Settings()
 	for i := range v.Settings {
 		if v.Settings[i].Name == r.PathValue("name") {
-			w.Header().Set("ETag", versionTag(v.Version))
+			w.Header().Set("ETag", quoted(v.Tag))
 			a.answer(w, appendSetting(nil, &v.Settings[i]))
 			return
 		}
 	}
-	a.problem(w, newProblem(CodeNotFound))
+	a.problem(w, a.unknownSetting(r.PathValue("name")))
+}
+
+// unknownSetting is what is wrong with a name that no setting has.
+func (a *Admin) unknownSetting(name string) *problem {
+	detail := "There is no such setting."
+	if meant := a.o.Settings.NearestSetting(name); meant != "" {
+		detail = "There is no such setting: did you mean " + meant + "?"
+	}
+	return newProblem(CodeNotFound).withDetail(detail)
 }
 
 func appendSetting(b []byte, s *Setting) []byte {
@@ -87,13 +80,13 @@ func appendSetting(b []byte, s *Setting) []byte {
 }
 
 func (a *Admin) putSetting(w http.ResponseWriter, r *http.Request) {
-	version, given, ok := expectedVersion(r.Header)
+	on, given, ok := expectedTag(r.Header)
 	switch {
 	case !given:
 		a.problem(w, newProblem(CodePreconditionRequired))
 		return
 	case !ok:
-		a.problem(w, faultAt("If-Match", "must be the one ETag that was read, such as "+versionTag(7)))
+		a.problem(w, faultAt("If-Match", "must be the one ETag that was read, such as "+quoted("7-5f3a9c01b2d4")))
 		return
 	}
 	body, ok := a.body(w, r)
@@ -105,16 +98,19 @@ func (a *Admin) putSetting(w http.ResponseWriter, r *http.Request) {
 		a.problem(w, settingProblem(err))
 		return
 	}
-	c.Name, c.Version = r.PathValue("name"), version
-	c.By = operatorOf(r.Context())
+	c.Name, c.On = r.PathValue("name"), on
+	c.By = operatorOf(r.Context()).UserID
 	ctx, cancel := context.WithTimeout(r.Context(), a.o.Budget)
 	defer cancel()
 	done, err := a.o.Settings.ChangeSetting(ctx, c)
-	if errors.Is(err, ErrSettingsVersion) {
-		a.outdated(w, c.Version)
+	switch {
+	case errors.Is(err, ErrSettingsVersion):
+		a.outdated(w, c.On)
 		return
-	}
-	if err != nil {
+	case errors.Is(err, ErrSettingUnknown):
+		a.problem(w, a.unknownSetting(c.Name))
+		return
+	case err != nil:
 		a.problem(w, settingProblem(err))
 		return
 	}
@@ -122,17 +118,17 @@ func (a *Admin) putSetting(w http.ResponseWriter, r *http.Request) {
 	b = appendText(b, "name", done.Name)
 	b = appendText(b, "before", done.Before)
 	b = appendText(b, "after", done.After)
-	w.Header().Set("ETag", versionTag(done.Version))
+	w.Header().Set("ETag", quoted(done.Tag))
 	a.answer(w, append(appendBool(b, "dry_run", c.DryRun), '}'))
 }
 
 // outdated answers that there is another version than the one that was named, and
 // which one as far as this gateway knows.
-func (a *Admin) outdated(w http.ResponseWriter, named int64) {
+func (a *Admin) outdated(w http.ResponseWriter, named string) {
 	p := newProblem(CodeVersionMismatch)
-	if newest := a.o.Settings.Settings().Version; newest != named {
-		w.Header().Set("ETag", versionTag(newest))
-		p = p.withDetail("The settings have version " + versionTag(newest) + ", not " + versionTag(named) + ". Read the setting again, and decide anew.")
+	if newest := a.o.Settings.Settings().Tag; newest != named {
+		w.Header().Set("ETag", quoted(newest))
+		p = p.withDetail("The settings have version " + quoted(newest) + ", not " + quoted(named) + ". Read the setting again, and decide anew.")
 	}
 	a.problem(w, p)
 }
@@ -171,20 +167,27 @@ func (a *Admin) listSettingChanges(w http.ResponseWriter, r *http.Request) {
 	a.answer(w, append(b, ']', '}'))
 }
 
-// versionTag is the entity tag of a version (RFC 9110, section 8.8.3).
-func versionTag(version int64) string { return `"` + strconv.FormatInt(version, 10) + `"` }
+// quoted is the entity tag of a version's tag (RFC 9110, section 8.8.3).
+func quoted(tag string) string { return `"` + tag + `"` }
 
-// expectedVersion reads If-Match. It must name one version: a change that fits
-// any of them is one that may undo somebody else's.
-func expectedVersion(h http.Header) (version int64, given, ok bool) {
+// settingsTag is what a tag looks like.
+var settingsTag = regexp.MustCompile(`^"([0-9a-z-]{1,64})"$`)
+
+// expectedTag reads If-Match. It must name one version: a change that fits any of
+// them is one that may undo somebody else's.
+func expectedTag(h http.Header) (tag string, given, ok bool) {
 	values := h["If-Match"]
 	if len(values) == 0 {
-		return 0, false, false
+		return "", false, false
 	}
-	text, quoted := strings.CutPrefix(values[0], `"`)
-	text, closed := strings.CutSuffix(text, `"`)
-	n, err := strconv.ParseUint(text, 10, 63)
-	return int64(n), true, len(values) == 1 && quoted && closed && err == nil
+	if len(values) > 1 {
+		return "", true, false
+	}
+	m := settingsTag.FindStringSubmatch(values[0])
+	if m == nil {
+		return "", true, false
+	}
+	return m[1], true, true
 }
 
 // settingProblem translates why a setting was not changed.
@@ -198,8 +201,6 @@ func settingProblem(err error) *problem {
 			p.faults = append(p.faults, order.FieldFault{Path: "value", Reason: fault})
 		}
 		return p
-	case errors.Is(err, ErrSettingUnknown):
-		return newProblem(CodeNotFound)
 	case errors.Is(err, ErrSettingFixed):
 		return newProblem(CodeSettingFixed)
 	case errors.As(err, &pinned):

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -31,9 +32,10 @@ func (f *settingsFake) Settings() gateway.SettingsView {
 		{Name: "ttl.receipt", Value: "24h0m0s", Default: "24h0m0s", Type: "duration", Origin: "default", Reloadable: true, Description: "a window"},
 		{Name: "mysql.dsn", Value: "***", Type: "secret", Origin: "environment ONCEGATE_MYSQL__DSN", Pinned: true, Description: "a \"DSN\""},
 	}}
+	v.Tag = "0"
 	if n := len(f.changes); n > 0 {
 		last := f.changes[n-1]
-		v.Version, v.ChangedAt, v.ChangedBy = last.Version, last.At, last.By
+		v.Version, v.Tag, v.ChangedAt, v.ChangedBy = last.Version, last.Tag, last.At, last.By
 		v.Settings[0].Value, v.Settings[0].Origin = last.After, "api"
 	}
 	return v
@@ -43,7 +45,7 @@ func (f *settingsFake) ChangeSetting(_ context.Context, c gateway.SettingChange)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	done := gateway.SettingChanged{
-		Version: int64(len(f.changes)), Name: c.Name, Before: "24h0m0s", After: "24h0m0s",
+		Version: int64(len(f.changes)), Tag: strconv.Itoa(len(f.changes)), Name: c.Name, Before: "24h0m0s", After: "24h0m0s",
 		Reason: c.Reason, By: c.By, At: time.Unix(1_800_000_000, 0),
 	}
 	if c.Value != nil {
@@ -52,10 +54,11 @@ func (f *settingsFake) ChangeSetting(_ context.Context, c gateway.SettingChange)
 	switch {
 	case f.fail != nil:
 		return gateway.SettingChanged{}, f.fail
-	case c.Version != done.Version:
+	case c.On != done.Tag:
 		return gateway.SettingChanged{}, fmt.Errorf("change: %w", gateway.ErrSettingsVersion)
 	case !c.DryRun:
 		done.Version++
+		done.Tag = strconv.FormatInt(done.Version, 10)
 		f.changes = append(f.changes, done)
 	}
 	return done, nil
@@ -69,6 +72,13 @@ func (f *settingsFake) SettingChanges(_ context.Context, limit int) ([]gateway.S
 		newest = append(newest, f.changes[i])
 	}
 	return newest, f.fail
+}
+
+func (f *settingsFake) NearestSetting(name string) string {
+	if name == "ttl.reciept" {
+		return "ttl.receipt"
+	}
+	return ""
 }
 
 func settingsDesk(t *testing.T) (*desk, *settingsFake) {
@@ -135,7 +145,9 @@ func TestChangesThatAreNotWellFormedReachNothing(t *testing.T) {
 		{"any version", receiptTTL, longer, []header{with("If-Match", "*")}, 400, "INVALID_REQUEST", []string{"If-Match"}},
 		{"weak tag", receiptTTL, longer, []header{with("If-Match", `W/"0"`)}, 400, "INVALID_REQUEST", []string{"If-Match"}},
 		{"unquoted", receiptTTL, longer, []header{with("If-Match", "0")}, 400, "INVALID_REQUEST", []string{"If-Match"}},
-		{"negative", receiptTTL, longer, []header{with("If-Match", `"-1"`)}, 400, "INVALID_REQUEST", []string{"If-Match"}},
+		{"another of the same number", receiptTTL, longer, []header{with("If-Match", `"0-5f3a"`)}, 412, "VERSION_MISMATCH", nil},
+		{"no such tag", receiptTTL, longer, []header{with("If-Match", `"A b"`)}, 400, "INVALID_REQUEST", []string{"If-Match"}},
+		{"endless", receiptTTL, longer, []header{with("If-Match", `"`+strings.Repeat("7", 65)+`"`)}, 400, "INVALID_REQUEST", []string{"If-Match"}},
 		{"two versions", receiptTTL, longer, []header{with("If-Match", `"0", "1"`)}, 400, "INVALID_REQUEST", []string{"If-Match"}},
 		{"no reason", receiptTTL, `{"value":"48h"}`, []header{match}, 400, "INVALID_REQUEST", []string{"reason"}},
 		{"blank reason", receiptTTL, `{"value":"48h","reason":"  "}`, []header{match}, 400, "INVALID_REQUEST", []string{"reason"}},
@@ -222,6 +234,23 @@ func TestRefusedChangesSayWhy(t *testing.T) {
 	}
 	f.fail = order.ErrUnavailable
 	require.Equal(t, http.StatusServiceUnavailable, d.ask(here, http.MethodGet, "/admin/v1/config/changes", "").status)
+}
+
+func TestAMisspeltSettingIsAskedAbout(t *testing.T) {
+	t.Parallel()
+	d, f := settingsDesk(t)
+	f.fail = gateway.ErrSettingUnknown
+	for name, detail := range map[string]string{
+		"ttl.reciept": "There is no such setting: did you mean ttl.receipt?",
+		"nonsense":    "There is no such setting.",
+	} {
+		read := d.ask(here, http.MethodGet, "/admin/v1/config/"+name, "")
+		change := d.ask(here, http.MethodPut, "/admin/v1/config/"+name, longer, with("If-Match", `"0"`))
+		for _, r := range []reply{read, change} {
+			require.Equal(t, http.StatusNotFound, r.status)
+			require.Contains(t, r.body, `"detail":"`+detail+`"`)
+		}
+	}
 }
 
 func TestWithoutSettingsThereAreNoSuchRoutes(t *testing.T) {

@@ -17,6 +17,9 @@ type Options struct {
 	Logger *slog.Logger     // required
 	// ReceiptTTL is the time that Redis remembers an answer now. Required.
 	ReceiptTTL func() time.Duration
+	// Bound is what a TTL of receipts must be longer than to be accepted.
+	// Default: nothing.
+	Bound func() time.Duration
 	// Footprint measures the memory of an entry in Redis; bounded by itself.
 	// Default: it is not known.
 	Footprint func(ctx context.Context) (Footprint, error)
@@ -69,6 +72,9 @@ const (
 func New(o Options) (*Recorder, error) {
 	if o.Now == nil || o.Logger == nil || o.ReceiptTTL == nil {
 		return nil, errors.New("insight: an option is missing")
+	}
+	if o.Bound == nil {
+		o.Bound = func() time.Duration { return 0 }
 	}
 	now := o.Now()
 	r := &Recorder{

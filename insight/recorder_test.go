@@ -3,6 +3,7 @@ package insight
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"strconv"
 	"sync"
 	"testing"
@@ -287,4 +288,38 @@ func BenchmarkDecided(b *testing.B) {
 			r.Decided(a, nil, 700*time.Microsecond)
 		}
 	})
+}
+
+func TestNoKneeIsProposedThatWouldBeRefused(t *testing.T) {
+	t.Parallel()
+	bound := 10 * time.Second
+	r, err := New(Options{
+		Now: time.Now, Logger: slog.New(slog.DiscardHandler), ReceiptTTL: func() time.Duration { return time.Hour },
+		Bound: func() time.Duration { return bound },
+	})
+	require.NoError(t, err)
+	require.Nil(t, r.TTL(.99).Knee, "nothing is known")
+	require.False(t, r.TTL(.99).KneeRaised)
+	for range 100 {
+		r.Decided(order.Answer{Kind: order.Replayed, Layer: order.LayerRedis, Age: 3 * time.Second}, nil, 0)
+	}
+	r.Decided(order.Answer{Kind: order.Replayed, Layer: order.LayerLedger, Age: time.Minute}, nil, 0)
+	for _, c := range []struct {
+		bound, knee time.Duration
+		raised      bool
+	}{
+		{10 * time.Second, 11 * time.Second, true},
+		{9500 * time.Millisecond, 10 * time.Second, true},
+		{3072 * time.Millisecond, 4 * time.Second, true}, // the knee itself: it must be longer
+		{3 * time.Second, 3072 * time.Millisecond, false},
+		{0, 3072 * time.Millisecond, false},
+	} {
+		bound = c.bound
+		got := r.TTL(.99)
+		require.NotNil(t, got.Knee)
+		require.InDelta(t, c.knee.Seconds(), got.Knee.TTLSeconds, 1e-9, c.bound)
+		require.Equal(t, c.raised, got.KneeRaised, c.bound)
+		require.InDelta(t, c.bound.Seconds(), got.LongerThanSeconds, 0)
+		require.GreaterOrEqual(t, got.Knee.Share, .99)
+	}
 }

@@ -24,11 +24,16 @@ type TTL struct {
 	BytesPerKey       *Footprint `json:"bytes_per_key"` // null until it was measured
 	Retries           Retries    `json:"retries"`
 	Target            float64    `json:"target"`
-	// Knee is the smallest TTL that reaches the target; null when none that is
-	// known does.
-	Knee      *Forecast  `json:"knee"`
-	Current   Forecast   `json:"current"`
-	Forecasts []Forecast `json:"forecasts"`
+	// LongerThanSeconds is what a TTL must be longer than to be accepted.
+	LongerThanSeconds float64 `json:"longer_than_seconds"`
+	// Knee is the smallest TTL that is accepted and reaches the target; null when
+	// none that is known does.
+	Knee *Forecast `json:"knee"`
+	// KneeRaised says that a shorter TTL would reach the target, and would not be
+	// accepted: the knee is the first whole second that is.
+	KneeRaised bool       `json:"knee_raised"`
+	Current    Forecast   `json:"current"`
+	Forecasts  []Forecast `json:"forecasts"`
 }
 
 // Retries are the ages of retries that were seen, whoever answered them.
@@ -66,7 +71,12 @@ func (r *Recorder) TTL(target float64, ttls ...time.Duration) TTL {
 		t.KeysPerSecond = float64(o.Keys) / o.Seconds
 		t.RetriesPerSecond = float64(retries.Count) / o.Seconds
 	}
+	bound := r.o.Bound()
+	t.LongerThanSeconds = bound.Seconds()
 	if knee, ok := o.Knee(target); ok {
+		if knee <= bound {
+			knee, t.KneeRaised = bound.Truncate(time.Second)+time.Second, true
+		}
 		f := o.At(knee)
 		t.Knee = &f
 	}

@@ -47,6 +47,7 @@ func TestExitCodesTellAWrongCommandLineFromAFailure(t *testing.T) {
 		{[]string{"token", "--user", ""}, exitUsage},
 		{[]string{"token", "--user", "alice", "--scope", "root"}, exitUsage},
 		{[]string{"token", "--user", "alice", "--scope", ""}, exitUsage},
+		{[]string{"token", "--user", "alice", "--scope", "admin.read,write"}, exitUsage},
 		{[]string{"help"}, exitOK},
 		{[]string{"help", "migrate", "up"}, exitOK},
 		{[]string{"help", "bogus"}, exitUsage},
@@ -87,6 +88,25 @@ func TestAKeyCanBeInspectedAndTheHealthAsked(t *testing.T) {
 	code, stdout, stderr = command(t, vars, "healthcheck")
 	require.Equal(t, exitOK, code, stderr)
 	require.Contains(t, stdout, `"status":"ok"`)
+}
+
+func TestAPortThatIsFoundAtTheStartCannotBeAsked(t *testing.T) {
+	t.Parallel()
+	vars := []string{"ONCEGATE_HTTP__LISTEN=127.0.0.1:0", "ONCEGATE_ADMIN__LISTEN=[::1]:0"}
+	for _, c := range []struct {
+		args []string
+		says string
+	}{
+		{[]string{"healthcheck"}, "http.listen (127.0.0.1:0) takes a port that only the running gateway knows: its log says which; name it with --http.listen=127.0.0.1:PORT\n"},
+		{[]string{"key", "inspect", "alice", "k"}, "admin.listen ([::1]:0) takes a port that only the running gateway knows: its log says which; name it with --admin.listen=[::1]:PORT\n"},
+		{[]string{"config", "print", "--running"}, "admin.listen ([::1]:0) takes a port"},
+		{[]string{"ttl", "advise"}, "admin.listen ([::1]:0) takes a port"},
+	} {
+		code, stdout, stderr := command(t, vars, c.args...)
+		require.Equal(t, exitFailed, code, c.args)
+		require.Empty(t, stdout)
+		require.Contains(t, stderr, c.says)
+	}
 }
 
 func TestTheAdminListenerCanDemandAToken(t *testing.T) {
@@ -144,14 +164,19 @@ func TestWhatReadsMakesNoDatabase(t *testing.T) {
 func TestWhatOnlyNeedsTheDatabaseNeedsNoSigningSecret(t *testing.T) {
 	t.Parallel()
 	vars := []string{"ONCEGATE_MYSQL__DSN=u:p@tcp(127.0.0.1:1)/shop", "ONCEGATE_MYSQL__START_TIMEOUT=1ms"}
-	for _, args := range [][]string{{"migrate", "status"}, {"migrate", "up"}, {"audit"}} {
+	vars = append(vars, "ONCEGATE_REDIS__ADDRS=127.0.0.1:1", "ONCEGATE_MESSAGES__BROKER=redis", "ONCEGATE_MESSAGES__ADDRS=127.0.0.1:1")
+	for _, args := range [][]string{{"migrate", "status"}, {"migrate", "up"}, {"audit"}, {"compact"}, {"consume"}, {"consume", "--admin.listen="}} {
 		code, _, stderr := command(t, vars, args...)
 		require.NotEqual(t, exitOK, code)
 		require.NotContains(t, stderr, "auth.", args)
 		require.NotContains(t, stderr, "configuration", args)
+		require.Contains(t, stderr, "database", "%v gets as far as that", args)
 	}
 	_, _, stderr := command(t, vars, "serve")
 	require.Contains(t, stderr, "auth.hs256_secret or auth.jwks_url is required")
+	require.Contains(t, stderr, "cache.mac_key is required")
+	_, _, stderr = command(t, nil, "serve", "--admin.listen=")
+	require.Contains(t, stderr, "admin.listen is required")
 }
 
 func TestANewSigningSecretIsTold(t *testing.T) {

@@ -44,16 +44,23 @@ func openConsole(t *testing.T) *console {
 	c.cfg.Cache.MACKey = configs.NewSecret("a key of sixteen bytes or more")
 	c.cfg.Users.ProvisionBalance = "1000000.00"
 	c.running = start(t, c.cfg)
-	secret, err := signingSecret(&c.cfg)
-	require.NoError(t, err)
-	c.token, err = mint(&c.cfg, secret, tokenRequest{user: "ann", scopes: []string{gateway.ScopeAdmin}, ttl: time.Hour})
-	require.NoError(t, err)
+	c.token = c.mint("ann", gateway.ScopeAdmin)
 	c.work()
 	c.run(chromedp.Navigate("http://"+c.AdminAddr()+"/"), chromedp.WaitVisible("#lab #slider"))
 	if os.Getenv(screenshotsEnv) != "" {
 		c.run(chromedp.SendKeys(`#config [type=search]`, ".")) // without the directory of this test
 	}
 	return c
+}
+
+// mint makes a token of an operator.
+func (c *console) mint(user, scope string) string {
+	c.t.Helper()
+	secret, err := signingSecret(&c.cfg)
+	require.NoError(c.t, err)
+	token, err := mint(&c.cfg, secret, tokenRequest{user: user, scopes: []string{scope}, ttl: time.Hour})
+	require.NoError(c.t, err)
+	return token
 }
 
 // history is a day's traffic as storefronts make it, without the day: most

@@ -9,6 +9,9 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 	"github.com/stretchr/testify/require"
+
+	"github.com/oncegate/oncegate/gateway"
+	"github.com/oncegate/oncegate/order"
 )
 
 // settingsNow is what the admin API says of the settings.
@@ -36,6 +39,7 @@ func TestTheTTLLab(t *testing.T) {
 	c.shows("#funnel", "answered in the process")
 	require.Equal(t, "1 d", c.text("#chosen"))
 	require.True(t, evaluate[bool](c, `document.querySelector("#apply").disabled`), "without a token it is read-only")
+	require.Equal(t, "Enter a token with the scope admin.write to change it.", c.text("#read-only"))
 	c.shows("#lab", "per key, measured on")
 	c.picture("console-light-1280", "")
 
@@ -53,7 +57,7 @@ func TestTheTTLLab(t *testing.T) {
 	c.picture("ttl-lab", "#lab")
 
 	// Apply: it asks why and shows the difference; nothing has changed until then.
-	c.run(chromedp.Click("#apply"), chromedp.WaitVisible("dialog #reason"))
+	c.run(chromedp.WaitEnabled("#apply"), chromedp.Click("#apply"), chromedp.WaitVisible("dialog #reason"))
 	require.True(t, evaluate[bool](c, `document.querySelector("#go").disabled`), "without a reason there is no change")
 	c.run(chromedp.SendKeys("#reason", "Redis is small"), chromedp.Click("#go"), chromedp.WaitVisible("#difference"))
 	require.Contains(t, c.text("#difference"), "now 24h0m0s then 6h0m0s")
@@ -101,12 +105,27 @@ func (c *console) lives(ttl time.Duration) bool {
 	return false
 }
 
+func TestTheLabProposesNothingThatWouldBeRefused(t *testing.T) {
+	t.Parallel()
+	c := openConsole(t)
+	for range 20_000 { // young enough that the target is reached before anything that is accepted
+		c.insight.Decided(order.Answer{Kind: order.Replayed, Layer: order.LayerRedis, Age: time.Second}, nil, time.Millisecond)
+	}
+	require.Equal(t, http.StatusOK, c.put("ttl.in_progress", 0, `{"value":"17s","reason":"a test"}`))
+	c.run(chromedp.Evaluate[chromedp.Void](`document.querySelector("#target").value = "0.9"; document.querySelector("#target").dispatchEvent(new Event("change", {bubbles: true}))`))
+	c.shows("#knee", "reached by any TTL that is accepted: from 18 s on, for it must be longer than ttl.in_progress, 17 s")
+	c.run(chromedp.Click("#lab .row button"))
+	c.shows("#chosen", "20 s")
+	c.run(chromedp.Focus("#slider"), chromedp.SendKeys("#slider", kb.Home))
+	c.shows("#chosen", "20 s")
+}
+
 func TestSomebodyElsesChangeIsNotOverwritten(t *testing.T) {
 	t.Parallel()
 	c := openConsole(t)
 	c.enterToken()
 	c.run(
-		chromedp.Focus("#slider"), chromedp.SendKeys("#slider", kb.ArrowLeft), chromedp.Click("#apply"), chromedp.WaitVisible("dialog #reason"),
+		chromedp.Focus("#slider"), chromedp.SendKeys("#slider", kb.ArrowLeft), chromedp.WaitEnabled("#apply"), chromedp.Click("#apply"), chromedp.WaitVisible("dialog #reason"),
 		chromedp.SendKeys("#reason", "mine"), chromedp.Click("#go"), chromedp.WaitVisible("#difference"),
 	)
 	require.Equal(t, http.StatusOK, c.put("ttl.receipt", 0, `{"value":"36h","reason":"theirs"}`))
@@ -131,6 +150,7 @@ func TestAKeyIsLookedUp(t *testing.T) {
 		c.shows("#layers", part)
 	}
 	require.NotContains(t, c.text("body"), "potsticker", "what was bought is nobody's business here")
+	require.Regexp(t, `key_hash [0-9a-f]{12};.* client [0-9a-f]+`, c.text("#keys [role=status]"))
 	c.picture("key-look-up", "#keys")
 	look("bob", "dinner/1")
 	c.shows("#keys", "No layer knows this key of bob")
@@ -178,6 +198,28 @@ func TestTheBreakerOpensBeforeOnesEyes(t *testing.T) {
 	c.run(chromedp.Click("#conflicts summary"))
 	c.shows("#conflicts table", "IDEMPOTENCY_KEY_REUSED")
 	require.NotContains(t, c.text("#conflicts"), "alice")
+}
+
+func TestAConsoleWithATokenThatOnlyReadsSaysSo(t *testing.T) {
+	t.Parallel()
+	c := openConsole(t)
+	c.token = c.mint("ron", gateway.ScopeAdminRead)
+	c.enterToken()
+	c.shows("#read-only", "The token of ron lacks the scope admin.write: it can look, and change nothing.")
+	c.shows("header .access", "read-only token")
+	c.run(chromedp.Focus("#slider"), chromedp.SendKeys("#slider", kb.ArrowLeft))
+	c.shows("#apply", "18 h")
+	require.True(t, evaluate[bool](c, `document.querySelector("#apply").disabled`))
+	require.Equal(t, "read-only", evaluate[string](c, `document.querySelector("#apply").getAttribute("aria-describedby")`))
+	require.Equal(t, http.StatusForbidden, c.put("ttl.receipt", 0, `{"value":"36h","reason":"a try"}`))
+	c.shows("#config", "ttl.receipt")
+
+	c.run(chromedp.Click("header .access button"), chromedp.WaitVisible("#enter-token"))
+	c.token = c.mint("wanda", gateway.ScopeAdminWrite)
+	c.enterToken()
+	c.shows("header .access", "token entered")
+	c.run(chromedp.WaitNotPresent("#read-only"))
+	require.False(t, evaluate[bool](c, `document.querySelector("#apply").disabled`))
 }
 
 func TestALockedConsoleAsksForAToken(t *testing.T) {

@@ -29,11 +29,12 @@ func (all observers) Noticed(a order.Anomaly, age time.Duration) {
 
 // newInsight makes the recorder, which the other parts report to. What it asks
 // of them is filled in as they open, before it runs.
-func (a *App) newInsight(receiptTTL func() time.Duration) (err error) {
+func (a *App) newInsight() (err error) {
 	a.insight.Recorder, err = insight.New(insight.Options{
 		Now:        time.Now,
 		Logger:     a.log,
-		ReceiptTTL: receiptTTL,
+		ReceiptTTL: func() time.Duration { return a.settings.now().TTL.Receipt },
+		Bound:      func() time.Duration { return a.settings.now().ReceiptBound() },
 		Footprint: func(ctx context.Context) (insight.Footprint, error) {
 			f, err := a.insight.filter.Footprint(ctx)
 			return insight.Footprint{BytesPerKey: f.BytesPerKey, Entries: f.Entries, Overhead: f.Overhead}, err

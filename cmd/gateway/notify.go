@@ -18,7 +18,16 @@ const (
 	stateReady    = "READY=1\nSTATUS=taking orders"
 	stateStopping = "STOPPING=1\nSTATUS=answering what is under way"
 	stateAlive    = "WATCHDOG=1"
+	// stateRefused ends a reload that changed nothing: there is no word for one
+	// that failed, and the gateway is as ready as before.
+	stateRefused = "READY=1\nSTATUS=taking orders; the configuration was read again and refused, the one before stays: see the log"
 )
+
+// stateReloading begins a reload. The time tells the manager that it is the one
+// that it has asked for.
+func stateReloading(monotonic time.Duration) string {
+	return "RELOADING=1\nMONOTONIC_USEC=" + strconv.FormatInt(monotonic.Microseconds(), 10) + "\nSTATUS=taking orders, reading the configuration again"
+}
 
 // supervisor is the service manager that started this process, such as systemd.
 // Its zero value is nobody, and may be told anything.
@@ -55,11 +64,26 @@ func (s supervisor) tell(ctx context.Context, state string) error {
 	return nil
 }
 
+// reloading tells the manager that the configuration is being read again, and by
+// what it returns, that it was.
+func (s supervisor) reloading(log *slog.Logger) func(context.Context) func(string) {
+	return func(ctx context.Context) func(string) {
+		s.report(ctx, log, stateReloading(monotonic()))
+		return func(refusal string) {
+			if refusal != "" {
+				s.report(ctx, log, stateRefused)
+				return
+			}
+			s.report(ctx, log, stateReady)
+		}
+	}
+}
+
 // supervised runs an App under a service manager: ready before it serves, for
 // its listeners are open; alive as long as its own listener answers; stopping
 // when ctx ends.
 func (a *App) supervised(ctx context.Context, s supervisor, cfg *configs.Config) error {
-	a.report(ctx, s, stateReady)
+	s.report(ctx, a.log, stateReady)
 	var told sync.WaitGroup
 	running, ended := context.WithCancel(context.WithoutCancel(ctx))
 	if s.watchdog > 0 {
@@ -72,7 +96,7 @@ func (a *App) supervised(ctx context.Context, s supervisor, cfg *configs.Config)
 	told.Go(func() {
 		select {
 		case <-ctx.Done():
-			a.report(running, s, stateStopping)
+			s.report(running, a.log, stateStopping)
 		case <-running.Done():
 		}
 	})
@@ -82,9 +106,10 @@ func (a *App) supervised(ctx context.Context, s supervisor, cfg *configs.Config)
 	return err
 }
 
-func (a *App) report(ctx context.Context, s supervisor, state string) {
+// report is tell for those who can do nothing about a manager that is not there.
+func (s supervisor) report(ctx context.Context, log *slog.Logger, state string) {
 	if err := s.tell(ctx, state); err != nil {
-		a.log.WarnContext(ctx, "the service manager was not told", "error", err)
+		log.WarnContext(ctx, "the service manager was not told", "error", err)
 	}
 }
 

@@ -4,15 +4,21 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"net"
+	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/oncegate/oncegate/configs"
 )
 
 // manager is a service manager: it hears what it is told.
@@ -74,6 +80,42 @@ func TestServeTellsTheServiceManager(t *testing.T) {
 	require.Equal(t, stateStopping, heard)
 	serving.Wait()
 	require.Equal(t, exitOK, code, stderr.String())
+}
+
+// TestAReloadIsToldToTheServiceManager is a gateway under Type=notify-reload: the
+// manager sends SIGHUP, and waits until the settings are read. Another signal to
+// this process would end it, so the channel stands for it.
+func TestAReloadIsToldToTheServiceManager(t *testing.T) {
+	t.Parallel()
+	m := newManager(t)
+	path := fileOf(t, t.TempDir(), "ttl: {receipt: 1h}")
+	hangup := make(chan os.Signal, 1)
+	log := slog.New(slog.DiscardHandler)
+	startLive(t, Live{
+		Sources: &configs.Sources{File: path}, Hangup: hangup, Reloading: supervisor{socket: m.socket}.reloading(log),
+	}, io.Discard)
+
+	var last int64
+	for _, c := range []struct{ more, ends string }{
+		{"ttl: {receipt: 2h}", stateReady},
+		{"ttl: {receipt: 1ms}", stateRefused},
+		{"ttl: {receipt: 3h}", stateReady},
+	} {
+		require.NoError(t, os.WriteFile(path, []byte(yamlOf(filepath.Dir(path), c.more)), 0o600))
+		asked := monotonic().Microseconds()
+		hangup <- syscall.SIGHUP
+		lines := strings.Split(m.hears(), "\n")
+		require.Equal(t, "RELOADING=1", lines[0])
+		micros, ok := strings.CutPrefix(lines[1], "MONOTONIC_USEC=")
+		require.True(t, ok, lines)
+		at, err := strconv.ParseInt(micros, 10, 64)
+		require.NoError(t, err)
+		require.GreaterOrEqual(t, at, asked, "an older one would be passed over")
+		require.GreaterOrEqual(t, at, last)
+		last = at
+		require.Equal(t, c.ends, m.hears(), c.more)
+	}
+	m.hearsNothing()
 }
 
 func TestWithoutAServiceManagerNobodyIsTold(t *testing.T) {

@@ -5,10 +5,19 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"github.com/oncegate/oncegate/cache"
 	"github.com/oncegate/oncegate/order"
 )
+
+// newRegistry is where the metrics of a process are gathered: those of Go, of the
+// process and of the build are there already.
+func newRegistry() (*prometheus.Registry, error) {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return registry, registerBuild(registry)
+}
 
 // registerBuild publishes which build this is.
 func registerBuild(r prometheus.Registerer) error {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -95,4 +96,23 @@ func TestAFlushIsSeenInTheMetrics(t *testing.T) {
 		return strings.Contains(metricsOf(t, g), `oncegate_filter_wrong_total{cause="flushed"} `) &&
 			!strings.Contains(metricsOf(t, g), `oncegate_filter_wrong_total{cause="flushed"} 0`)
 	}, 30*time.Second, 100*time.Millisecond)
+}
+
+// TestAnIdleGatewayUsesRedisAgainThatIsBack: the alert on a Redis that is left
+// alone must end without requests, without probes of its health, and without a
+// console that looks.
+func TestAnIdleGatewayUsesRedisAgainThatIsBack(t *testing.T) {
+	t.Parallel()
+	g, server, alice := observed(t, true)
+	closed := func() bool { return strings.Contains(metricsOf(t, g), `oncegate_breaker_state{state="closed"} 1`) }
+	require.True(t, closed())
+	server.Kill()
+	n := 0
+	eventually(t, "the breaker never opens", func() bool {
+		n++
+		require.Equal(t, http.StatusCreated, alice.post(g, "k"+strconv.Itoa(n), potsticker).status)
+		return !closed()
+	})
+	server.Restart()
+	eventually(t, "the breaker never closes", closed)
 }

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"github.com/oncegate/oncegate/api"
 	"github.com/oncegate/oncegate/cache"
@@ -20,13 +19,12 @@ import (
 
 // open opens the parts from the inside out: what is used before its users.
 func (a *App) open(ctx context.Context, cfg *configs.Config) error {
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	metrics, err := gateway.NewMetrics(registry)
+	registry, err := newRegistry()
 	if err != nil {
 		return err
 	}
-	if err := registerBuild(registry); err != nil {
+	metrics, err := gateway.NewMetrics(registry)
+	if err != nil {
 		return err
 	}
 	if a.tracer, err = a.openTracing(ctx, cfg); err != nil {
@@ -37,7 +35,7 @@ func (a *App) open(ctx context.Context, cfg *configs.Config) error {
 		return err
 	}
 	macKey := receiptKey(cfg)
-	if err := a.newInsight(func() time.Duration { return a.settings.now().TTL.Receipt }); err != nil {
+	if err := a.newInsight(); err != nil {
 		return err
 	}
 	filter, err := a.openFilter(ctx, cfg, macKey, registry)
@@ -56,7 +54,7 @@ func (a *App) open(ctx context.Context, cfg *configs.Config) error {
 		return err
 	}
 	a.openBackground(cfg, ledger)
-	if err := a.openMessages(cfg, ledger, registry); err != nil {
+	if _, err := a.openMessages(cfg, ledger, registry); err != nil {
 		return err
 	}
 	webhooks, err := openWebhooks(cfg)
@@ -73,9 +71,11 @@ func (a *App) open(ctx context.Context, cfg *configs.Config) error {
 	})
 	health := a.health(ledger, filter)
 	a.openInsight(filter, health)
+	a.background("watch of health", func(ctx context.Context) { watchHealth(ctx, health) })
 	if err := a.openAdmin(ctx, cfg, gateway.AdminOptions{
-		Insight:  a.insight,
-		Accounts: ledger, Shipper: ledger, Peeker: filter, Finder: ledger, Gatherer: registry, Renderer: renderer, Auth: auth, Certificates: certs,
+		Desk:    gateway.Desk{Accounts: ledger, Shipper: ledger, Peeker: filter, Finder: ledger},
+		Insight: a.insight, Settings: a.settings, LogHashKey: logHashKey(macKey),
+		Gatherer: registry, Renderer: renderer, Auth: auth, Certificates: certs,
 	}); err != nil {
 		return err
 	}
@@ -122,7 +122,6 @@ func (a *App) openAdmin(ctx context.Context, cfg *configs.Config, o gateway.Admi
 	o.AllowLoopback = cfg.Admin.AllowLoopback
 	o.OpenMetrics = cfg.Admin.OpenMetrics
 	o.AllowedHosts = cfg.Admin.AllowedHosts
-	o.Settings = a.settings
 	o.Logger, o.Now = a.log, time.Now
 	if a.admin, err = gateway.NewAdmin(o); err != nil {
 		return err

@@ -32,7 +32,11 @@ func healthcheckCommand(env environment) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return probeHealth(c.Context(), env.stdout, &loaded.Config, loaded.Config.HTTP.Listen, "/readyz")
+			address, err := reachable("http.listen", loaded.Config.HTTP.Listen)
+			if err != nil {
+				return err
+			}
+			return probeHealth(c.Context(), env.stdout, &loaded.Config, address, "/readyz")
 		},
 	}, false)
 }
@@ -42,8 +46,9 @@ func keyCommand(env environment) *cobra.Command {
 		Use:   "inspect USER KEY",
 		Short: "Print what each layer knows of a key, as JSON",
 		Long: `Ask the admin listener of the gateway with this configuration what each layer
-knows of a key, and print it as JSON. Beyond admin.allow_loopback it needs
-auth.hs256_secret, to sign a token with the scope admin.`,
+knows of a key, and print it as JSON. Attempts are counted nowhere: key_hash is
+what stands for the key in the log, which has a line for each. Beyond admin.allow_loopback it needs
+auth.hs256_secret, to sign a token with the scope admin.read.`,
 		Args: cobra.ExactArgs(2),
 		RunE: func(c *cobra.Command, args []string) error {
 			loaded, err := loadConfig(c, env)
@@ -55,47 +60,55 @@ auth.hs256_secret, to sign a token with the scope admin.`,
 				return err
 			}
 			path := "/admin/v1/keys/" + url.PathEscape(args[0]) + "/" + url.PathEscape(args[1])
-			return probe(c.Context(), env.stdout, &loaded.Config, loaded.Config.Admin.Listen, path, token)
+			return probe(c.Context(), env.stdout, &loaded.Config, path, token)
 		},
 	}, false)
 	return group("key", "Look at one idempotency key", inspect)
 }
 
-// operatorToken signs a token for the admin listener where the configuration
-// has a secret; without one, being on the same machine must do.
+// operatorToken signs a token that may look at the admin listener where the
+// configuration has a secret; without one, being on the same machine must do.
 func operatorToken(c *configs.Config) (string, error) {
 	if !c.Auth.HS256Secret.IsSet() {
 		return "", nil
 	}
 	secret := []byte(c.Auth.HS256Secret.Reveal())
-	return mint(c, secret, tokenRequest{user: "operator", scopes: []string{gateway.ScopeAdmin}, ttl: time.Minute})
+	return mint(c, secret, tokenRequest{user: "operator", scopes: []string{gateway.ScopeAdminRead}, ttl: time.Minute})
 }
 
-// reachable turns an address to listen on into one to connect to.
-func reachable(listen string) string {
+// reachable turns what a setting says to listen on into an address to connect to.
+func reachable(setting, listen string) (string, error) {
 	host, port, err := net.SplitHostPort(listen)
 	if err != nil {
-		return listen
+		return "", fmt.Errorf("%s: %w", setting, err)
+	}
+	if port == "0" {
+		return "", fmt.Errorf("%[1]s (%[2]s) takes a port that only the running gateway knows: its log says which; name it with --%[1]s=%[3]s",
+			setting, listen, net.JoinHostPort(host, "PORT"))
 	}
 	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
 		host = "127.0.0.1"
 	}
-	return net.JoinHostPort(host, port)
+	return net.JoinHostPort(host, port), nil
 }
 
-// probe prints what a path of a listener answers, and fails unless that is a
-// success and the listener shows the certificate of the configuration.
-func probe(ctx context.Context, w io.Writer, cfg *configs.Config, listen, path, token string) error {
+// probe prints what a path of the admin listener answers, and fails unless that
+// is a success and the listener shows the certificate of the configuration.
+func probe(ctx context.Context, w io.Writer, cfg *configs.Config, path, token string) error {
+	address, err := reachable("admin.listen", cfg.Admin.Listen)
+	if err != nil {
+		return err
+	}
 	client, err := localClient(cfg)
 	if err != nil {
 		return err
 	}
-	return ask(ctx, w, client, scheme(cfg)+"://"+reachable(listen)+path, token)
+	return ask(ctx, w, client, scheme(cfg)+"://"+address+path, token)
 }
 
-// probeHealth is probe for what anybody may ask, whatever the certificate.
-func probeHealth(ctx context.Context, w io.Writer, cfg *configs.Config, listen, path string) error {
-	return ask(ctx, w, healthClient(), scheme(cfg)+"://"+reachable(listen)+path, "")
+// probeHealth asks an address for what anybody may ask, whatever the certificate.
+func probeHealth(ctx context.Context, w io.Writer, cfg *configs.Config, address, path string) error {
+	return ask(ctx, w, healthClient(), scheme(cfg)+"://"+address+path, "")
 }
 
 func ask(ctx context.Context, w io.Writer, client *http.Client, address, token string) error {

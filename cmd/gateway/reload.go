@@ -23,6 +23,9 @@ type Live struct {
 	Sources *configs.Sources
 	// Hangup asks for the sources to be read again. Default: nobody does.
 	Hangup <-chan os.Signal
+	// Reloading is told when that begins, and what it returns, when it is over: why
+	// the sources were refused, or nothing. Default: nobody is told.
+	Reloading func(ctx context.Context) (over func(refusal string))
 	// Level of the log follows log.level. Default: nothing does.
 	Level *slog.LevelVar
 }

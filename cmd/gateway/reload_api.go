@@ -2,9 +2,11 @@ package main
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"maps"
+	"strconv"
 
 	"github.com/oncegate/oncegate/configs"
 	"github.com/oncegate/oncegate/gateway"
@@ -19,7 +21,7 @@ func (s *settings) Settings() gateway.SettingsView {
 	in := s.current.Load()
 	all := in.loaded.Settings()
 	v := gateway.SettingsView{
-		Version: in.newest.Version, ChangedAt: in.newest.At, ChangedBy: in.newest.By,
+		Version: in.newest.Version, Tag: tagOf(in.newest.Version, in.newest.ID), ChangedAt: in.newest.At, ChangedBy: in.newest.By,
 		Settings: make([]gateway.Setting, 0, len(all)),
 	}
 	for _, c := range all {
@@ -30,6 +32,18 @@ func (s *settings) Settings() gateway.SettingsView {
 	}
 	return v
 }
+
+// tagOf names a change: its version, and as much of its ID as tells it from another
+// one that was given the version of one that was lost.
+func tagOf(version int64, id string) string {
+	if version == 0 {
+		return "0"
+	}
+	return strconv.FormatInt(version, 10) + "-" + hex.EncodeToString([]byte(id[:min(6, len(id))]))
+}
+
+// NearestSetting implements [gateway.Settings].
+func (s *settings) NearestSetting(name string) string { return configs.NearestSetting(name) }
 
 // newest says which version of the settings is known, and who made it.
 func (s *settings) newest() *insight.ConfigVersion {
@@ -49,7 +63,7 @@ func (s *settings) ChangeSetting(ctx context.Context, c gateway.SettingChange) (
 	}
 	in := s.current.Load()
 	newest := in.newest
-	if c.Version != newest.Version {
+	if c.On != tagOf(newest.Version, newest.ID) {
 		return gateway.SettingChanged{}, gateway.ErrSettingsVersion
 	}
 	next := store.Overrides{Values: maps.Clone(newest.Values)}
@@ -70,7 +84,7 @@ func (s *settings) ChangeSetting(ctx context.Context, c gateway.SettingChange) (
 	before, _ := in.loaded.Setting(c.Name)
 	after, _ := loaded.Setting(c.Name)
 	done := gateway.SettingChanged{
-		Version: newest.Version, Name: c.Name, Before: before.Value, After: after.Value, Reason: c.Reason, By: c.By,
+		Version: newest.Version, Tag: c.On, Name: c.Name, Before: before.Value, After: after.Value, Reason: c.Reason, By: c.By,
 	}
 	if c.DryRun {
 		return done, nil
@@ -92,7 +106,7 @@ func (s *settings) ChangeSetting(ctx context.Context, c gateway.SettingChange) (
 	if err != nil {
 		return gateway.SettingChanged{}, err
 	}
-	done.Version, done.At = record.Version, record.At
+	done.Version, done.Tag, done.At = record.Version, tagOf(record.Version, record.ID), record.At
 	next.Version, next.ID, next.By, next.At = record.Version, record.ID, record.By, record.At
 	if err := s.apply(ctx, s.base, next); err != nil { // it was found valid above
 		return gateway.SettingChanged{}, err
@@ -130,7 +144,7 @@ func (s *settings) SettingChanges(ctx context.Context, limit int) ([]gateway.Set
 	for i := range recorded {
 		r := &recorded[i]
 		changes = append(changes, gateway.SettingChanged{
-			Version: r.Version, Name: r.Name, Before: r.Before, After: r.After, Reason: r.Reason, By: r.By, At: r.At,
+			Version: r.Version, Tag: tagOf(r.Version, r.ID), Name: r.Name, Before: r.Before, After: r.After, Reason: r.Reason, By: r.By, At: r.At,
 		})
 	}
 	return changes, nil

@@ -3,6 +3,7 @@ package main
 import (
 	"database/sql"
 	"errors"
+	"io"
 	"log/slog"
 	"net/http"
 	"strconv"
@@ -13,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oncegate/oncegate/configs"
+	"github.com/oncegate/oncegate/gateway"
 )
 
 func TestASettingIsChangedKeptAndTakenBack(t *testing.T) {
@@ -35,15 +37,15 @@ func TestASettingIsChangedKeptAndTakenBack(t *testing.T) {
 	require.InDelta(t, 172800, metric(t, r, `oncegate_ttl_seconds{setting="ttl.receipt"}`), 0)
 	late := ops.do(r, http.MethodPut, "/admin/v1/config/ttl.receipt", `{"value":"1h","reason":"late"}`, `"0"`)
 	require.Equal(t, http.StatusPreconditionFailed, late.status, late.body)
-	require.Contains(t, late.body, `The settings have version \"1\", not \"0\".`)
-	require.Equal(t, `"1"`, late.header.Get("ETag"))
+	require.Regexp(t, `The settings have version \\"1-[0-9a-f]{12}\\", not \\"0\\".`, late.body)
+	require.Equal(t, done.header.Get("ETag"), late.header.Get("ETag"))
 	require.NoError(t, r.stopped())
 
 	again := start(t, cfg)
 	require.Equal(t, 48*time.Hour, fastWindow(t, alice, again), "a restart keeps it")
 	kept, version := ops.setting(again, "ttl.receipt")
 	require.Equal(t, shown{"ttl.receipt", "48h0m0s", "24h0m0s", "duration", "api", true, false}, kept)
-	require.Equal(t, `"1"`, version)
+	require.Equal(t, done.header.Get("ETag"), version)
 	ops.change(again, "ttl.receipt", "null")
 	back, _ := ops.setting(again, "ttl.receipt")
 	require.Equal(t, before, back)
@@ -138,7 +140,7 @@ func TestAChangeOfASettingThatIsPinnedNowCanBeTakenBack(t *testing.T) {
 	ops.change(r, "limits.burst", "null")
 	s, version := ops.setting(r, "limits.burst")
 	require.Equal(t, "9", s.Value)
-	require.Equal(t, `"2"`, version)
+	require.Regexp(t, `^"2-`, version)
 	require.NoError(t, r.stopped())
 
 	sources = &configs.Sources{File: fileOf(t, dir, "")}
@@ -154,7 +156,7 @@ func TestAChangeThatChangesNothingMakesNoVersion(t *testing.T) {
 		t.Helper()
 		a := ops.put(r, name, value)
 		require.Equal(t, http.StatusOK, a.status, a.body)
-		require.Equal(t, strconv.Quote(version), a.header.Get("ETag"))
+		require.Regexp(t, `^"`+version+`(-[0-9a-f]{12})?"$`, a.header.Get("ETag"))
 		require.Contains(t, a.body, `{"version":`+version+`,`)
 	}
 	unchanged("0", "limits.burst", "null")
@@ -162,23 +164,96 @@ func TestAChangeThatChangesNothingMakesNoVersion(t *testing.T) {
 	unchanged("1", "cache.local_ttl", `"0s"`)
 	unchanged("1", "max_wait", "null")
 	_, version := ops.setting(r, "cache.local_ttl")
-	require.Equal(t, `"1"`, version)
+	require.Regexp(t, `^"1-`, version)
 	log := ops.do(r, http.MethodGet, "/admin/v1/config/changes", "", "")
 	require.Equal(t, 1, strings.Count(log.body, `"version"`), log.body)
 }
 
-func TestTheSettingsOfARunningGatewayCanBePrinted(t *testing.T) {
+// TestAVersionThatWasLostIsNotTheOneThatTookItsNumber: a failover takes the newest
+// change along, another one gets its number, and whoever read the lost one must
+// not change on top of what he never saw.
+func TestAVersionThatWasLostIsNotTheOneThatTookItsNumber(t *testing.T) {
 	t.Parallel()
-	r := start(t, embedded(t.TempDir()))
-	newOperator(t).change(r, "ttl.receipt", `"48h"`)
-	vars := []string{"ONCEGATE_ADMIN__LISTEN=" + r.AdminAddr()}
-	code, stdout, stderr := command(t, vars, "config", "print", "--running", "--origin")
-	require.Equal(t, exitOK, code, stderr)
-	require.Contains(t, stdout, "\nttl.receipt: 48h0m0s  # api\nledger.workers: 2  # default\n")
-	code, stdout, stderr = command(t, vars, "config", "print", "--running")
-	require.Equal(t, exitOK, code, stderr)
-	require.Contains(t, stdout, "\nttl.receipt: 48h0m0s\n")
-	code, _, _ = command(t, []string{"ONCEGATE_ADMIN__LISTEN=127.0.0.1:1"}, "config", "print", "--running")
+	cfg := embedded(t.TempDir())
+	r, ops := start(t, cfg), newOperator(t)
+	ops.change(r, "ttl.receipt", `"48h"`)
+	_, lost := ops.setting(r, "ttl.receipt")
+	db, err := sql.Open("sqlite", "file:"+databaseFile(&cfg)+"?_pragma=busy_timeout(20000)")
+	require.NoError(t, err)
+	_, err = db.ExecContext(t.Context(), "DELETE FROM config_changes")
+	require.NoError(t, errors.Join(err, db.Close()))
+	eventually(t, "the loss is seen", func() bool {
+		_, version := ops.setting(r, "ttl.receipt")
+		return version == `"0"`
+	})
+	ops.change(r, "ttl.receipt", `"2h"`)
+	_, theirs := ops.setting(r, "ttl.receipt")
+	require.Regexp(t, `^"1-`, lost)
+	require.Regexp(t, `^"1-`, theirs)
+
+	for _, tag := range []string{lost, `"1"`} {
+		late := ops.do(r, http.MethodPut, "/admin/v1/config/ttl.receipt", `{"value":"1h","reason":"late"}`, tag)
+		require.Equal(t, http.StatusPreconditionFailed, late.status, late.body)
+		require.Equal(t, theirs, late.header.Get("ETag"))
+	}
+	now, _ := ops.setting(r, "ttl.receipt")
+	require.Equal(t, "2h0m0s", now.Value)
+}
+
+// TestTheSettingsOfARunningGatewayArePrintedLikeAConfiguration: what differs is
+// what differs.
+func TestTheSettingsOfARunningGatewayArePrintedLikeAConfiguration(t *testing.T) {
+	t.Parallel()
+	path := fileOf(t, t.TempDir(), "auth: {hs256_secret: 0123456789abcdef0123456789abcdef}\nlimits: {rate: 2.5}\n"+
+		"redis: {addrs: ['127.0.0.1:1']}\ncache: {mac_key: 0123456789abcdef, prefix: 'yes'}\nretention: {responses: 45d}")
+	r := startLive(t, Live{Sources: &configs.Sources{File: path}}, io.Discard)
+	vars := []string{"ONCEGATE_CONFIG=" + path}
+	flag := "--admin.listen=" + r.AdminAddr()
+	lines := func(args ...string) []string {
+		code, stdout, stderr := command(t, vars, append([]string{"config", "print", flag}, args...)...)
+		require.Equal(t, exitOK, code, stderr)
+		return strings.Split(stdout, "\n")
+	}
+	differences := func(args ...string) (in, running []string) {
+		a, b := lines(args...), lines(append(args, "--running")...)
+		require.Len(t, b, len(a))
+		for i := range a {
+			if a[i] != b[i] {
+				in, running = append(in, a[i]), append(running, b[i])
+			}
+		}
+		return in, running
+	}
+	in, running := differences()
+	require.Equal(t, []string{"  listen: " + r.AdminAddr()}, in, "the flag is of the command alone")
+	require.Equal(t, []string{"  listen: 127.0.0.1:0"}, running)
+	require.Contains(t, lines("--running"), "  hs256_secret: '[redacted]'")
+
+	ops := newCustomer(t, r.settings.live.Loaded.Config, "ann")
+	secret, err := signingSecret(&r.settings.live.Loaded.Config)
+	require.NoError(t, err)
+	token, err := mint(&r.settings.live.Loaded.Config, secret, tokenRequest{user: "ann", scopes: []string{gateway.ScopeAdmin}, ttl: time.Hour})
+	require.NoError(t, err)
+	ops.bearer = "Bearer " + token
+	version := `"0"`
+	for i := range 2 {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, "http://"+r.AdminAddr()+"/admin/v1/config/ttl.receipt",
+			strings.NewReader(`{"value":"`+strconv.Itoa(48*(i+1))+`h","reason":"a test"}`))
+		require.NoError(t, err)
+		req.Header.Set("Authorization", ops.bearer)
+		req.Header.Set("Content-Type", "application/json")
+		req.Header.Set("If-Match", version)
+		resp, err := ops.http.Do(req)
+		require.NoError(t, err)
+		require.NoError(t, resp.Body.Close())
+		require.Equal(t, http.StatusOK, resp.StatusCode)
+		version = resp.Header.Get("ETag")
+	}
+	in, running = differences("--origin")
+	require.Equal(t, []string{"  listen: " + r.AdminAddr() + "  # flag --admin.listen", "  receipt: 1d  # default"}, in)
+	require.Equal(t, []string{"  listen: 127.0.0.1:0  # file " + path, "  receipt: 4d  # api"}, running)
+
+	code, _, _ := command(t, []string{"ONCEGATE_ADMIN__LISTEN=127.0.0.1:1"}, "config", "print", "--running")
 	require.Equal(t, exitFailed, code)
 }
 

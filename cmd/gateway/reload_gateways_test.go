@@ -119,7 +119,7 @@ func TestAGatewayRefusesWhatDoesNotFitToItsOwnConfiguration(t *testing.T) {
 	require.InDelta(t, 0, metric(t, other, "oncegate_config_version"), 0)
 	s, version := ops.setting(other, "ttl.in_progress")
 	require.Equal(t, "10s", s.Value)
-	require.Equal(t, `"1"`, version, "it is known, so that it can be mended here")
+	require.Regexp(t, `^"1-`, version, "it is known, so that it can be mended here")
 
 	// A restart of it serves all the same.
 	again := startLive(t, Live{Sources: &configs.Sources{File: path}}, t.Output())
@@ -231,5 +231,5 @@ func TestWrongChangesUnderLoadDropNoRequest(t *testing.T) {
 	require.Equal(t, seen.Load(), taken.Load())
 	s, version := ops.setting(r, "ttl.receipt")
 	require.Equal(t, "2h0m0s", s.Value)
-	require.Equal(t, fmt.Sprintf("%q", strconv.Itoa(len(wrong))), version, "the right changes, and no other")
+	require.Regexp(t, `^"`+strconv.Itoa(len(wrong))+`-`, version, "the right changes, and no other")
 }

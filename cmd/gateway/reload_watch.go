@@ -99,8 +99,7 @@ func (w *watcher) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-w.s.live.Hangup:
-			w.judged, _ = w.digest()
-			w.told = w.s.reload(ctx, slog.LevelInfo, "")
+			w.asked(ctx)
 		case <-over: // what is refused may fit to what is in force now
 			over = w.s.current.Load().over
 			w.again(ctx)
@@ -123,6 +122,18 @@ func (w *watcher) run(ctx context.Context) {
 			}
 		}
 	}
+}
+
+// asked reads the configuration because somebody wants it to, who may be waiting
+// to hear that it was.
+func (w *watcher) asked(ctx context.Context) {
+	over := func(string) {}
+	if w.s.live.Reloading != nil {
+		over = w.s.live.Reloading(ctx)
+	}
+	w.judged, _ = w.digest()
+	w.told = w.s.reload(ctx, slog.LevelInfo, "")
+	over(w.told)
 }
 
 // soon starts the time that a change has to settle. It does not begin anew with

@@ -158,14 +158,14 @@ func loadConfig(c *cobra.Command, env environment) (*configs.Loaded, error) {
 	return configs.Load(sources)
 }
 
-// loadDatabaseConfig is [loadConfig] for a command that only needs the database:
-// it runs without what verifies tokens.
+// loadDatabaseConfig is [loadConfig] for a command that takes no orders: it runs
+// without what only a gateway needs.
 func loadDatabaseConfig(c *cobra.Command, env environment) (*configs.Loaded, error) {
 	sources, err := configSources(c, env)
 	if err != nil {
 		return nil, err
 	}
-	sources.NoTokens = true
+	sources.NoGateway = true
 	return configs.Load(sources)
 }
 

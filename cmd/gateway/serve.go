@@ -62,7 +62,8 @@ func serve(c *cobra.Command, env environment, migrate bool) error {
 		}
 	}
 	easeCollector(env)
-	app, err := NewLive(ctx, Live{Loaded: loaded, Sources: &sources, Hangup: hangup, Level: level}, log)
+	manager := supervisorOf(env)
+	app, err := NewLive(ctx, Live{Loaded: loaded, Sources: &sources, Hangup: hangup, Reloading: manager.reloading(log), Level: level}, log)
 	if err != nil {
 		return err
 	}
@@ -71,7 +72,7 @@ func serve(c *cobra.Command, env environment, migrate bool) error {
 			log.WarnContext(ctx, "no token for a first order", "error", err)
 		}
 	}
-	return app.supervised(ctx, supervisorOf(env), &cfg)
+	return app.supervised(ctx, manager, &cfg)
 }
 
 // welcome prints a command that makes a first order.

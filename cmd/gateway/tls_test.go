@@ -79,11 +79,12 @@ func TestBothListenersSpeakTLS(t *testing.T) {
 	require.NoError(t, probeHealth(t.Context(), &out, &c, g.Addr(), "/readyz"))
 	require.Contains(t, out.String(), `"status":"ok"`)
 	out.Reset()
-	require.NoError(t, probe(t.Context(), &out, &c, g.AdminAddr(), "/admin/v1/keys/ann/k", ""))
+	c.Admin.Listen = g.AdminAddr()
+	require.NoError(t, probe(t.Context(), &out, &c, "/admin/v1/keys/ann/k", ""))
 	require.Contains(t, out.String(), `"layers"`)
 	other := c
 	other.TLS, _ = certified(t)
-	require.ErrorIs(t, probe(t.Context(), io.Discard, &other, g.AdminAddr(), "/admin/v1/keys/ann/k", ""), errOtherCertificate)
+	require.ErrorIs(t, probe(t.Context(), io.Discard, &other, "/admin/v1/keys/ann/k", ""), errOtherCertificate)
 }
 
 // While a renewal is amiss the listeners show the pair before. Whoever asked the

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -25,7 +27,11 @@ func tokenCommand(env environment) *cobra.Command {
 		Use:   "token --user USER",
 		Short: "Print a token that the gateway with this configuration believes",
 		Long: `Print a token that the gateway with this configuration believes: one that is
-signed with auth.hs256_secret or, without it, with the secret under data_dir.`,
+signed with auth.hs256_secret or, without it, with the secret under data_dir.
+
+The scopes: orders places and reads the user's orders; admin.read looks at the
+admin listener and its console, admin.write looks and changes, and admin is both
+of these.`,
 		Args:    cobra.NoArgs,
 		PreRunE: func(*cobra.Command, []string) error { return r.check() },
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -51,7 +57,7 @@ signed with auth.hs256_secret or, without it, with the secret under data_dir.`,
 		},
 	}, false)
 	c.Flags().StringVar(&r.user, "user", "", "whom it speaks for (required)")
-	c.Flags().StringSliceVar(&r.scopes, "scope", []string{gateway.ScopeOrders}, "orders, admin")
+	c.Flags().StringSliceVar(&r.scopes, "scope", []string{gateway.ScopeOrders}, "what it is good for, separated by commas: "+strings.Join(gateway.Scopes(), ", "))
 	c.Flags().DurationVar(&r.ttl, "ttl", 24*time.Hour, "how long it is valid")
 	if err := c.MarkFlagRequired("user"); err != nil {
 		panic(err) // the flag is three lines above
@@ -68,11 +74,11 @@ func (r *tokenRequest) check() error {
 		return errors.New("--ttl: the token would have expired already")
 	}
 	if len(r.scopes) == 0 {
-		return errors.New("--scope must be orders, admin or both")
+		return errors.New("--scope must name at least one of " + strings.Join(gateway.Scopes(), ", "))
 	}
 	for _, scope := range r.scopes {
-		if scope != gateway.ScopeOrders && scope != gateway.ScopeAdmin {
-			return fmt.Errorf("--scope: %q is no scope: there are orders and admin", scope)
+		if !slices.Contains(gateway.Scopes(), scope) {
+			return fmt.Errorf("--scope: %q is no scope: there are %s", scope, strings.Join(gateway.Scopes(), ", "))
 		}
 	}
 	return nil

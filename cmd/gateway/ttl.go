@@ -12,7 +12,6 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -46,7 +45,7 @@ up.`,
 	}, false)
 	f := c.Flags()
 	f.StringVar(&r.admin, "admin", "", "URL of the admin listener, such as http://127.0.0.1:9090 (default: that of the configuration)")
-	f.StringVar(&r.token, "token", "", "token with the scope admin; everybody on this machine can read it on the command line")
+	f.StringVar(&r.token, "token", "", "token with the scope admin.read; everybody on this machine can read it on the command line")
 	f.StringVar(&r.tokenFile, "token-file", "", "file with the token")
 	f.StringSliceVar(&r.ttls, "ttl", nil, "TTLs to forecast, such as 6h,48h,7d (default: from 15 seconds to a week)")
 	f.Float64Var(&r.target, "target", 0.99, "share of retries that the recommended TTL is to answer before the database")
@@ -103,40 +102,24 @@ func advise(c *cobra.Command, env environment, r *adviceRequest) error {
 	if err := json.Unmarshal(body, &advice); err != nil {
 		return fmt.Errorf("the answer is none of this API: %w", err)
 	}
-	around, err := askSurroundings(c.Context(), client, base, token)
+	away, err := askRedisAway(c.Context(), client, base, token)
 	if err != nil {
 		return err
 	}
-	return printAdvice(env.stdout, &advice, around)
+	return printAdvice(env.stdout, &advice, away)
 }
 
-// surroundings are what an advice has to be read with.
-type surroundings struct {
-	redisAway  bool          // the gateway goes without Redis at the moment
-	inProgress time.Duration // ttl.receipt must be longer
-}
-
-func askSurroundings(ctx context.Context, client *http.Client, base, token string) (s surroundings, err error) {
+// askRedisAway tells whether the gateway goes without Redis at the moment.
+func askRedisAway(ctx context.Context, client *http.Client, base, token string) (bool, error) {
 	body, err := askAdmin(ctx, client, base+"/admin/v1/stats", token)
 	if err != nil {
-		return s, err
+		return false, err
 	}
 	var stats insight.Stats
 	if err := json.Unmarshal(body, &stats); err != nil {
-		return s, fmt.Errorf("the answer is none of this API: %w", err)
+		return false, fmt.Errorf("the answer is none of this API: %w", err)
 	}
-	s.redisAway = stats.Breaker.State != "closed" || stats.Redis == "failing"
-	if body, err = askAdmin(ctx, client, base+"/admin/v1/config/ttl.in_progress", token); err != nil {
-		return s, err
-	}
-	var setting struct{ Value string }
-	if err := json.Unmarshal(body, &setting); err != nil {
-		return s, fmt.Errorf("the answer is none of this API: %w", err)
-	}
-	if s.inProgress, err = configs.ParseDuration(setting.Value); err != nil {
-		return s, fmt.Errorf("ttl.in_progress (%q) %w", setting.Value, err)
-	}
-	return s, nil
+	return stats.Breaker.State != "closed" || stats.Redis == "failing", nil
 }
 
 // where says whom to ask, and with which token.
@@ -155,8 +138,12 @@ func (r *adviceRequest) where(c *cobra.Command, env environment) (client *http.C
 			return nil, "", "", err
 		}
 	}
+	address, err := reachable("admin.listen", cfg.Admin.Listen)
+	if err != nil {
+		return nil, "", "", err
+	}
 	client, err = localClient(cfg)
-	return client, scheme(cfg) + "://" + reachable(cfg.Admin.Listen), token, err
+	return client, scheme(cfg) + "://" + address, token, err
 }
 
 // askAdmin returns what an admin listener answers, if that is a success.

@@ -12,8 +12,8 @@ import (
 )
 
 // printAdvice prints what the TTL lab of the console shows.
-func printAdvice(w io.Writer, a *insight.TTL, around surroundings) error {
-	if around.redisAway {
+func printAdvice(w io.Writer, a *insight.TTL, redisAway bool) error {
+	if redisAway {
 		fmt.Fprintln(w, "Redis is away: what follows holds when it is back.")
 	}
 	r := &a.Retries
@@ -35,8 +35,9 @@ func printAdvice(w io.Writer, a *insight.TTL, around surroundings) error {
 		_, err := fmt.Fprintf(w, "No TTL that is known answers %s of the retries before the database.\n", share(a.Target))
 		return err
 	}
-	if shortest := around.inProgress.Seconds(); a.Knee.TTLSeconds <= shortest {
-		_, err := fmt.Fprintf(w, "%s of the retries are answered before the database from any TTL that the gateway accepts: longer than ttl.in_progress, %s.\n", share(a.Target), seconds(shortest))
+	if a.KneeRaised {
+		_, err := fmt.Fprintf(w, "%s of the retries are answered before the database from any TTL that the gateway accepts: longer than ttl.in_progress, %s, such as %s.\n",
+			share(a.Target), seconds(a.LongerThanSeconds), seconds(a.Knee.TTLSeconds))
 		return err
 	}
 	_, err := fmt.Fprintf(w, "%s of the retries are answered before the database from a TTL of %s on.\n", share(a.Target), seconds(a.Knee.TTLSeconds))
@@ -56,6 +57,9 @@ func printForecasts(w io.Writer, a *insight.TTL) error {
 		memory := ""
 		if a.BytesPerKey != nil {
 			memory = size(f.RedisBytes)
+		}
+		if note == "" && f.TTLSeconds <= a.LongerThanSeconds {
+			note = "refused: not longer than ttl.in_progress"
 		}
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", seconds(f.TTLSeconds), before, bounds, load, memory, note)
 	}

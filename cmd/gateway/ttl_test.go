@@ -104,8 +104,12 @@ func TestAdviceSaysThatRedisIsAwayAndNamesNoTTLThatIsRefused(t *testing.T) {
 	at := "http://" + r.AdminAddr()
 	code, out, stderr := command(t, nil, "ttl", "advise", "--admin", at)
 	require.Equal(t, exitOK, code, stderr)
-	require.Contains(t, out, "from any TTL that the gateway accepts: longer than ttl.in_progress, 10s.")
+	require.Contains(t, out, "from any TTL that the gateway accepts: longer than ttl.in_progress, 10s, such as 11s.")
 	require.NotContains(t, out, "Redis is away")
+	require.NotContains(t, out, "refused")
+	_, out, _ = command(t, nil, "ttl", "advise", "--admin", at, "--ttl", "5s,10s,11s")
+	require.Equal(t, 2, strings.Count(out, "refused: not longer than ttl.in_progress"))
+	require.Regexp(t, `(?m)^11s .*[^d] *$`, out)
 
 	r.insight.BreakerMoved("closed", "open", "timeout")
 	code, out, stderr = command(t, nil, "ttl", "advise", "--admin", at)

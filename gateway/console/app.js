@@ -9,13 +9,14 @@ import {Latency} from './latency.js';
 import {html, render, useState} from './lib.js';
 import {useLive} from './live.js';
 import {Strip} from './strip.js';
-import {Access} from './access.js';
+import {Access, useMayChange} from './access.js';
 import {TTLLab} from './ttl.js';
 
 function App() {
   const [token, setToken] = useState(kept.get());
   const [paused, setPaused] = useState(false);
   const live = useLive(token, paused);
+  const mayChange = useMayChange(token);
   const enter = (value) => {
     kept.set(value);
     setToken(value);
@@ -29,7 +30,7 @@ function App() {
         connecting: 'connecting', live: paused ? 'paused' : 'live', lost: 'no connection, trying again', locked: 'locked',
       }[live.state]}</span>
       <button type="button" aria-pressed=${paused} onClick=${() => setPaused(!paused)}>${paused ? 'Go on' : 'Pause'}</button>
-      <${Access} token=${token} enter=${enter} locked=${live.state === 'locked'} why=${live.why} />
+      <${Access} token=${token} enter=${enter} mayChange=${mayChange} locked=${live.state === 'locked'} why=${live.why} />
     </header>
     <main id="main" tabindex="-1">
       ${live.stats && html`
@@ -37,7 +38,7 @@ function App() {
         <div class="grid">
           <${Funnel} stats=${live.stats} history=${live.history} />
           <${Latency} stats=${live.stats} history=${live.history} />
-          <${TTLLab} token=${token} paused=${paused} version=${version} />
+          <${TTLLab} token=${token} mayChange=${mayChange} paused=${paused} version=${version} />
           <${Keys} token=${token} />
           <${Conflicts} conflicts=${live.conflicts} />
           <${Breaker} stats=${live.stats} transitions=${live.transitions} />

@@ -26,6 +26,8 @@ export function Keys() {
     </form>
     <div role="status">
       ${fault && html`<p class="bad">${fault}</p>`}
+      ${found && found.key_hash && html`<p class="dim">Its attempts are the lines of the log with <code>key_hash</code> <code>${found.key_hash}</code>;
+        ${' '}replays are there at <code>log.level</code> debug. Its conflicts are those of the client <code>${found.client}</code>.</p>`}
       ${found && found.layers.length === 0 && html`<p>No layer knows this key of ${found.user_id}.</p>`}
     </div>
     ${found && found.layers.length > 0 && html`<div class="scroll" tabindex="0" role="region" aria-label="Layers that know the key">

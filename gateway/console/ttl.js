@@ -14,7 +14,7 @@ const usual = [
 
 const targets = [0.9, 0.95, 0.99, 0.995, 0.999];
 
-export function TTLLab({token, paused, version}) {
+export function TTLLab({token, mayChange, paused, version}) {
   const [lab, setLab] = useState(null);
   const [fault, setFault] = useState('');
   const [target, setTarget] = useState(0.99);
@@ -23,8 +23,9 @@ export function TTLLab({token, paused, version}) {
   const [done, setDone] = useState(null); // the last change made here
   const stops = useMemo(() => {
     const current = lab?.current_ttl_seconds;
-    return current && !usual.includes(current) ? [...usual, current].sort((a, b) => a - b) : usual;
-  }, [lab?.current_ttl_seconds]);
+    const accepted = usual.filter((s) => s > (lab?.longer_than_seconds ?? 0)); // what would be refused is not offered
+    return current && !accepted.includes(current) ? [...accepted, current].sort((a, b) => a - b) : accepted;
+  }, [lab?.current_ttl_seconds, lab?.longer_than_seconds]);
 
   useEffect(() => {
     const stop = new AbortController();
@@ -54,20 +55,21 @@ export function TTLLab({token, paused, version}) {
         <div class="row">
           <label>Target <select id="target" value=${target} onChange=${(e) => setTarget(+e.target.value)}>
             ${targets.map((t) => html`<option key=${t} value=${t}>${percent(t)}</option>`)}</select></label>
-          <span id="knee">${lab.knee ? html`reached from <b>${duration(lab.knee.ttl_seconds)}</b> on` : 'not reached by any TTL that is known'}</span>
+          <span id="knee">${knee(lab)}</span>
           ${lab.knee && html`<button type="button" onClick=${() => setChosen(stops.find((s) => s >= lab.knee.ttl_seconds) ?? stops.at(-1))}>Choose it</button>`}
         </div>
       </div>
       <div>
         <${Prediction} lab=${lab} forecast=${forecast} />
         <div class="row">
-          <button type="button" id="apply" class="main" disabled=${!token || seconds === current}
+          <button type="button" id="apply" class="main" disabled=${!mayChange.yes || seconds === current}
+            aria-describedby=${mayChange.yes ? undefined : 'read-only'}
             onClick=${() => setOpen({value: goDuration(seconds), forecast, reason: ''})}>Apply ${duration(seconds)} …</button>
-          ${done && html`<button type="button" id="revert" disabled=${!token}
+          ${done && html`<button type="button" id="revert" disabled=${!mayChange.yes} aria-describedby=${mayChange.yes ? undefined : 'read-only'}
             onClick=${() => setOpen({value: done.undo, forecast: null, reason: `revert of version ${done.version}`})}>Revert to ${done.before} …</button>`}
           ${seconds !== current && html`<button type="button" onClick=${() => setChosen(null)}>Back to what is in force</button>`}
         </div>
-        ${!token && html`<p class="dim">Enter a token with the scope admin to change it.</p>`}
+        ${!mayChange.yes && html`<p class="dim" id="read-only">${mayChange.why}</p>`}
         <div role="status">${done && html`<p class="good" id="applied">ttl.receipt is ${done.after} since version ${done.version}; it was ${done.before}.</p>`}</div>
         ${fault && html`<p class="bad">${fault}</p>`}
         <p class="dim">${basis(lab)}</p>
@@ -76,6 +78,15 @@ export function TTLLab({token, paused, version}) {
     ${open && html`<${Apply} name="ttl.receipt" change=${open} lab=${lab}
       close=${() => setOpen(null)} applied=${(answer) => { setOpen(null); setDone(answer); setChosen(null); }} />`}
   <//>`;
+}
+
+// knee says where the target is reached, and whether it could be sooner.
+function knee(lab) {
+  if (!lab.knee) return 'not reached by any TTL that is known';
+  const from = html`<b>${duration(lab.knee.ttl_seconds)}</b>`;
+  return lab.knee_raised
+    ? html`reached by any TTL that is accepted: from ${from} on, for it must be longer than ttl.in_progress, ${duration(lab.longer_than_seconds)}`
+    : html`reached from ${from} on`;
 }
 
 // Prediction is the chosen TTL beside the one in force.
