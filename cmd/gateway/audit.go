@@ -26,7 +26,7 @@ Exit code 0: clean. 1: findings. 2: it could not look.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			var report store.AuditReport
-			loaded, err := loadDatabaseConfig(c, env)
+			loaded, err := loadWithoutGateway(c, env)
 			if err != nil {
 				return exitError{exitCouldNotLook, err}
 			}

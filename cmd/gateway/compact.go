@@ -21,7 +21,7 @@ refusals of that age, in small transactions with pauses. Several at once share
 the work. A later retry is answered from the order, never with a second one.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			loaded, err := loadDatabaseConfig(c, env)
+			loaded, err := loadWithoutGateway(c, env)
 			if err != nil {
 				return err
 			}

@@ -28,7 +28,7 @@ gateway's admin listener; an empty admin.listen switches it off. Beside a gatewa
 on the same machine it needs an address of its own.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			loaded, err := loadDatabaseConfig(c, env)
+			loaded, err := loadWithoutGateway(c, env)
 			if err != nil {
 				return err
 			}

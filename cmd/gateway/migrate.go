@@ -30,7 +30,7 @@ func migrateCommand(env environment) *cobra.Command {
 // migrationOptions loads the configuration, and has the embedded database looked
 // after by prepare.
 func migrationOptions(c *cobra.Command, env environment, prepare func(*configs.Config) error) (store.Options, error) {
-	loaded, err := loadDatabaseConfig(c, env)
+	loaded, err := loadWithoutGateway(c, env)
 	if err != nil {
 		return store.Options{}, err
 	}

@@ -28,7 +28,7 @@ func healthcheckCommand(env environment) *cobra.Command {
 		Short: "Ask the gateway with this configuration whether it is ready; exit code 1 when it is not",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			loaded, err := loadConfig(c, env)
+			loaded, err := loadWithoutGateway(c, env)
 			if err != nil {
 				return err
 			}

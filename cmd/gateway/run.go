@@ -158,9 +158,9 @@ func loadConfig(c *cobra.Command, env environment) (*configs.Loaded, error) {
 	return configs.Load(sources)
 }
 
-// loadDatabaseConfig is [loadConfig] for a command that takes no orders: it runs
+// loadWithoutGateway is [loadConfig] for a command that takes no orders: it runs
 // without what only a gateway needs.
-func loadDatabaseConfig(c *cobra.Command, env environment) (*configs.Loaded, error) {
+func loadWithoutGateway(c *cobra.Command, env environment) (*configs.Loaded, error) {
 	sources, err := configSources(c, env)
 	if err != nil {
 		return nil, err
