@@ -160,6 +160,7 @@ const (
 	erDiskFull          = 1021
 	erTableFull         = 1114
 	erErrorDuringCommit = 1180
+	erBinlogImpossible  = 1598 // MySQL: the log's disk failed during COMMIT, the server ends itself
 	erUnknownCom        = 1047 // a proxy or cluster node that is not ready
 	erBadTable          = 1146
 )
@@ -181,7 +182,7 @@ func classifyMySQL(err error) fault {
 		case erConCount, erServerShutdown, erUserLimit, erQueryInterrupted, erOptionPreventsRun, erReadOnlyTx,
 			erReadOnlyMode, erIdleClosed, erDiskFull, erTableFull, erErrorDuringCommit, erUnknownCom,
 			erConnectionKilled, erSessionKilled, erRunHook, erHoldTimeout, erHoldKilled, erHoldMemberStatus,
-			erGroupNotOnline, erGroupWaitBefore, erGroupWaitAfter, erGroupStopping:
+			erGroupNotOnline, erGroupWaitBefore, erGroupWaitAfter, erGroupStopping, erBinlogImpossible:
 			return faultUnavailable
 		default:
 			return faultPermanent
