@@ -60,7 +60,7 @@ func audited(t *testing.T, g *gateway) {
 // token signs a token for a user.
 func token(t *testing.T, user string) string {
 	t.Helper()
-	issuer := identity.Issuer{Audience: "oncegate", Issuer: "oncegate", Lifetime: time.Hour}
+	issuer := identity.Issuer{Audience: "oncegate", Issuer: "oncegate", Lifetime: 12 * time.Hour}
 	require.NoError(t, issuer.UseSecret([]byte(tokenSecret)))
 	signed, err := issuer.Token(user, "orders", time.Now())
 	require.NoError(t, err)

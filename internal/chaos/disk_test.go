@@ -25,6 +25,28 @@ func (w *world) slowDisk() (end func()) {
 	return end
 }
 
+// failingDisk has flushes of the database fail with EIO, all of them or one of
+// each thread. A server that believes in its disk ends itself; whatever it did, it
+// is then started again. Without strace it is only killed.
+func (w *world) failingDisk(e event) (end func()) {
+	when := []string{"1+", "2", "5"}[e.random%3]
+	pid := w.databaseProcess()
+	letGo, _ := w.meddle("-e", "trace=fsync,fdatasync", "-e", "inject=fsync,fdatasync:error=EIO:when="+when)
+	return func() {
+		gone := ended(pid)
+		letGo() // a server that is traced does not end
+		w.t.Logf("flushes failed (%s); the server ended itself: %v", when, gone)
+		w.database.Kill()
+		w.database.Restart()
+	}
+}
+
+// ended reports whether a process has ended, or is being held at its end.
+func ended(pid int) bool {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	return err != nil || bytes.Contains(status, []byte("State:\tZ"))
+}
+
 // fullLogDisk has every write to the binary log fail as on a full disk.
 func (w *world) fullLogDisk() (end func(), ok bool) {
 	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", w.databaseProcess()))
@@ -64,7 +86,12 @@ func (w *world) meddle(how ...string) (end func(), ok bool) {
 	}
 	return func() {
 		_ = cmd.Process.Signal(syscall.SIGINT) // it lets go of the process
-		<-ended
+		select {
+		case <-ended:
+		case <-time.After(2 * time.Second): // a thread that is ending never stops for it
+			_ = cmd.Process.Kill()
+			<-ended
+		}
 	}, true
 }
 

@@ -9,6 +9,9 @@
 //     drawn from a seed; what was answered is then judged against the database;
 //   - random sequences of orders, copies, crashes and faults, against a model;
 //   - a full log disk, which takes a minute by itself;
+//   - a gateway with a network of its own, whose packets are lost;
+//   - clocks that jump, and a disk that loses its power;
+//   - a soak: hours of all this, and what grows;
 //   - seeded bugs: mistakes that the product must not make are switched on one
 //     by one, and a test that names it must fail.
 //

@@ -72,6 +72,7 @@ func databaseFaults() []fault {
 			})
 		}},
 		{"slow disk", inDatabase, func(w *world, _ event) func() { return w.slowDisk() }},
+		{"failing disk", inDatabase, func(w *world, e event) func() { return w.failingDisk(e) }},
 	}
 }
 

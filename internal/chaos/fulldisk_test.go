@@ -33,7 +33,7 @@ func TestAFullLogDiskIsUnknownAndThenTrue(t *testing.T) {
 				}
 				return nil
 			})
-			who := w.users[0]
+			who := w.people[0]
 			const body = `{"sku":"tea","quantity":2,"amount":"39.80"}`
 			a, err := w.sites[0].order(who.Token, "k", body)
 			require.NoError(t, err, "everybody is answered in time")

@@ -31,6 +31,8 @@ const (
 
 	readyTime = 60 * time.Second // with crash recovery of the database, on a busy machine
 	endTime   = 60 * time.Second // above the shutdown grace
+
+	keptLog = 1 << 20 // bytes of the log of a gateway
 )
 
 var errNoEnd = errors.New("the gateway did not end in time")
@@ -40,6 +42,7 @@ var errNoEnd = errors.New("the gateway did not end in time")
 type gateway struct {
 	t           *testing.T
 	program     string
+	within      []string // a command that runs the program somewhere else
 	addr, admin string
 	settings    map[string]string // by environment variable
 	log         safeBuffer
@@ -76,7 +79,8 @@ func reserved(t *testing.T) string {
 // start starts the process; extra are variables for this one start.
 func (g *gateway) start(extra ...string) {
 	g.t.Helper()
-	cmd := exec.Command(g.program, "serve")
+	line := append(slices.Clone(g.within), g.program, "serve")
+	cmd := exec.Command(line[0], line[1:]...)
 	cmd.Env = append(environment(), extra...)
 	for _, name := range slices.Sorted(maps.Keys(g.settings)) {
 		cmd.Env = append(cmd.Env, name+"="+g.settings[name])
@@ -256,7 +260,7 @@ func get(ctx context.Context, url string) (status int, body string, err error) {
 	return resp.StatusCode, string(b), err
 }
 
-// safeBuffer collects what a process writes.
+// safeBuffer keeps the end of what a process writes.
 type safeBuffer struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -265,6 +269,9 @@ type safeBuffer struct {
 func (b *safeBuffer) Write(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if b.buf.Len() > 2*keptLog {
+		b.buf.Next(b.buf.Len() - keptLog)
+	}
 	return b.buf.Write(p)
 }
 

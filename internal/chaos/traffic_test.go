@@ -42,24 +42,31 @@ type traffic struct {
 // begin sends customers at the rate until the context ends.
 func (w *world) begin(ctx context.Context, run string, seed uint64, rate float64) *traffic {
 	w.t.Helper()
-	s, err := scenario.Parse(customers)
-	require.NoError(w.t, err)
-	s.Users.Count = len(w.users)
-	signer, err := drive.NewSigner(webhookSecret)
-	require.NoError(w.t, err)
-	tr := &traffic{t: w.t, sent: make(chan struct{})}
-	tr.client, err = wire.New(wire.Options{
-		Target: &url.URL{Scheme: "http", Host: w.front.listener.Addr().String()}, Timeout: patience,
-	})
-	require.NoError(w.t, err)
-	tr.driver = drive.New(drive.Options{
-		Client: tr.client, Source: scenario.NewSource(s, run, seed, len(w.users)), Users: w.users,
-		Log: &tr.log, Recorder: measure.NewRecorder(), MaxInFlight: 50_000, Webhook: signer,
-	})
+	tr := w.newTraffic(run, seed)
 	go func() {
 		defer close(tr.sent)
 		tr.driver.Open(ctx, pace.Constant(rate, 24*time.Hour).Even())
 	}()
+	return tr
+}
+
+// newTraffic prepares customers; whoever sends them closes sent.
+func (w *world) newTraffic(run string, seed uint64) *traffic {
+	w.t.Helper()
+	s, err := scenario.Parse(customers)
+	require.NoError(w.t, err)
+	s.Users.Count = len(w.people)
+	signer, err := drive.NewSigner(webhookSecret)
+	require.NoError(w.t, err)
+	tr := &traffic{t: w.t, sent: make(chan struct{})}
+	tr.client, err = wire.New(wire.Options{
+		Target: &url.URL{Scheme: "http", Host: w.front.Addr()}, Timeout: patience,
+	})
+	require.NoError(w.t, err)
+	tr.driver = drive.New(drive.Options{
+		Client: tr.client, Source: scenario.NewSource(s, run, seed, len(w.people)), Users: w.people,
+		Log: &tr.log, Recorder: measure.NewRecorder(), MaxInFlight: 50_000, Webhook: signer,
+	})
 	return tr
 }
 

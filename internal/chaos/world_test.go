@@ -22,14 +22,31 @@ import (
 
 const (
 	gatewayCount = 3
-	userCount    = 60
-	openingCents = 20_000_00 // of each account: the busiest user runs out of it
-	// Of the two SKUs that are limited; they run out, too.
-	openingStock = 400
+	userCount    = 60 // at least
 
-	markTTL       = 6 * time.Second // ttl.in_progress
+	markTTL       = 6 * time.Second  // ttl.in_progress
+	sessionLife   = 12 * time.Second // mysql.wait_timeout
 	webhookSecret = "whsec_Y2hhb3MgY2hhb3MgY2hhb3MgY2hhb3MgY2hhb3M="
 )
+
+// scale is how large a deployment is.
+type scale struct {
+	users int
+	cents int64 // of each account at first
+	stock int   // of each SKU that is limited, at first
+	// settings are those that differ, by environment variable.
+	settings map[string]string
+	// also is an address beside loopback at which the servers listen.
+	also string
+	// ownClocks gives each server a clock that can be moved.
+	ownClocks bool
+	// ownDisk gives the database a disk that can lose its power.
+	ownDisk bool
+}
+
+// scarce is a deployment in which the busiest user runs out of money, and both
+// limited SKUs run out.
+func scarce() scale { return scale{users: userCount, cents: 20_000_00, stock: 400} }
 
 // limited are SKUs of the traffic's menu that have a stock.
 func limited() []string { return []string{"tea", "soup"} }
@@ -37,16 +54,21 @@ func limited() []string { return []string{"tea", "soup"} }
 // world is one deployment: three gateways behind a balancer, each with links of
 // its own to the one database and the one Redis.
 type world struct {
+	scale
 	t        *testing.T
 	engine   string
 	database *testserver.SQLServer
 	redis    *testserver.RedisServer
 	sites    []*site
-	front    *balancer
-	dsn      string  // of an administrator, straight to the server
-	admin    *sql.DB // the same, opened
+	front    *faultproxy.Balancer
+	dsn      string        // of an administrator, straight to the server
+	admin    *sql.DB       // the same, opened
+	shop     *mysql.Config // of the gateways
 	cache    *redis.Client
-	users    []drive.Identity
+	people   []drive.Identity
+
+	databaseClock, redisClock *testserver.Clock // nil unless they have their own
+	disk                      *testserver.Disk  // as well
 
 	atRest int // goroutines of a gateway that has just started
 }
@@ -60,27 +82,32 @@ type site struct {
 
 func newWorld(t *testing.T, engine string, program string) *world {
 	t.Helper()
-	start := testserver.StartMySQL
-	if engine == "MariaDB" {
-		start = testserver.StartMariaDB
-	}
-	w := &world{t: t, engine: engine, database: start(t), redis: testserver.StartRedis(t)}
+	return newWorldOf(t, scarce(), engine, program)
+}
+
+func newWorldOf(t *testing.T, of scale, engine string, program string) *world {
+	t.Helper()
+	w := &world{scale: of, t: t, engine: engine}
+	w.startServers()
 	w.dsn = w.database.Database(t)
 	migrate(t, program, w.dsn)
 	w.admin = opened(t, w.dsn)
 	w.admin.SetMaxOpenConns(8)
 	w.admin.SetConnMaxLifetime(10 * time.Second) // a server that was killed leaves dead ones
 	w.cache = w.redis.Client(t)
-	shop := w.createShop()
+	w.shop = w.createShop()
 	var addrs []string
 	for range gatewayCount {
 		s := &site{sql: faultproxy.NewMySQL(t, w.database.Addr), redis: faultproxy.NewRedis(t, w.redis.Addr)}
+		shop := w.shop.Clone()
 		shop.Addr = s.sql.Addr()
-		s.gateway = newGateway(t, program, hasty(shop.FormatDSN(), s.redis.Addr()))
+		settings := hasty(shop.FormatDSN(), s.redis.Addr())
+		maps.Copy(settings, of.settings)
+		s.gateway = newGateway(t, program, settings)
 		w.sites = append(w.sites, s)
 		addrs = append(addrs, s.addr)
 	}
-	w.front = newBalancer(t, addrs)
+	w.front = faultproxy.NewBalancer(t, addrs)
 	for _, s := range w.sites {
 		s.start()
 	}
@@ -92,6 +119,40 @@ func newWorld(t *testing.T, engine string, program string) *world {
 	require.NoError(t, err)
 	w.provide()
 	return w
+}
+
+// startServers starts the database and Redis.
+func (w *world) startServers() {
+	w.t.Helper()
+	mariaDB := w.engine == "MariaDB"
+	if w.ownClocks {
+		start := testserver.StartMySQLWithClock
+		if mariaDB {
+			start = testserver.StartMariaDBWithClock
+		}
+		w.database, w.databaseClock = start(w.t)
+		w.redis, w.redisClock = testserver.StartRedisWithClock(w.t)
+		return
+	}
+	if w.ownDisk {
+		start := testserver.StartMySQLOnDisk
+		if mariaDB {
+			start = testserver.StartMariaDBOnDisk
+		}
+		w.database, w.disk = start(w.t)
+		w.redis = testserver.StartRedis(w.t)
+		return
+	}
+	var sqlArgs, redisArgs []string
+	if w.also != "" {
+		sqlArgs = []string{"--bind-address=127.0.0.1," + w.also}
+		redisArgs = []string{"--bind", "127.0.0.1", w.also, "--protected-mode", "no"}
+	}
+	start := testserver.StartMySQLNode
+	if mariaDB {
+		start = testserver.StartMariaDBNode
+	}
+	w.database, w.redis = start(w.t, sqlArgs...), testserver.StartRedis(w.t, redisArgs...)
 }
 
 // createShop makes the account that the gateways use: one that a read-only
@@ -115,7 +176,7 @@ func hasty(dsn, redis string) map[string]string {
 		"ONCEGATE_REDIS__OP_TIMEOUT":      "100ms",
 		"ONCEGATE_MYSQL__CONNECT_TIMEOUT": "1s",
 		"ONCEGATE_MYSQL__READ_TIMEOUT":    "2s",
-		"ONCEGATE_MYSQL__WAIT_TIMEOUT":    "12s",
+		"ONCEGATE_MYSQL__WAIT_TIMEOUT":    sessionLife.String(),
 		"ONCEGATE_IN_PROGRESS_GRACE":      "1s",
 		"ONCEGATE_REQUEST_BUDGET":         "4s",
 		"ONCEGATE_MAX_WAIT":               "5s",
@@ -132,13 +193,13 @@ func hasty(dsn, redis string) map[string]string {
 
 // provide opens the accounts and fills the stock.
 func (w *world) provide() {
-	for u := range userCount {
+	for u := range w.users {
 		user := fmt.Sprintf("user-%d", u)
-		w.users = append(w.users, drive.Identity{User: user, Token: token(w.t, user)})
-		w.sites[0].provide("/admin/v1/users/"+user, fmt.Sprintf(`{"balance":%q}`, drive.Amount(openingCents)))
+		w.people = append(w.people, drive.Identity{User: user, Token: token(w.t, user)})
+		w.sites[0].provide("/admin/v1/users/"+user, fmt.Sprintf(`{"balance":%q}`, drive.Amount(w.cents)))
 	}
 	for _, sku := range limited() {
-		w.sites[0].provide("/admin/v1/stock/"+sku, fmt.Sprintf(`{"available":%d}`, openingStock))
+		w.sites[0].provide("/admin/v1/stock/"+sku, fmt.Sprintf(`{"available":%d}`, w.stock))
 	}
 }
 

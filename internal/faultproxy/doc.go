@@ -7,6 +7,9 @@
 // one: see [Action]. So a test can lose exactly the reply to one COMMIT, or
 // deliver it after its client has given up.
 //
+// A [Balancer] stands in front of several gateways and passes over those that
+// refuse; one that is frozen keeps its connections.
+//
 // It promises that bytes are never reordered or invented (but for
 // [AnswerError]), and that nothing is left running when the test ends. It must
 // not know the product's statements or keys.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/oncegate/oncegate/internal/faultproxy"
 	"github.com/oncegate/oncegate/loadtest/drive"
 	"github.com/oncegate/oncegate/loadtest/history"
 	"github.com/oncegate/oncegate/loadtest/identity"
@@ -43,9 +44,18 @@ type customers struct {
 // runs numbers the runs of this process.
 var runs atomic.Uint64
 
-// send sends customers to the gateway until finish is called.
-func send(t *testing.T, g *gateway) *customers {
+// send sends customers to the gateways until finish is called; several are behind
+// a balancer.
+func send(t *testing.T, gateways ...*gateway) *customers {
 	t.Helper()
+	addr := gateways[0].addr
+	if len(gateways) > 1 {
+		var addrs []string
+		for _, g := range gateways {
+			addrs = append(addrs, g.addr)
+		}
+		addr = faultproxy.NewBalancer(t, addrs).Addr()
+	}
 	s, err := scenario.Parse(scenarioYAML)
 	require.NoError(t, err)
 	number := runs.Add(1)
@@ -58,7 +68,7 @@ func send(t *testing.T, g *gateway) *customers {
 		require.NoError(t, err)
 		c.users = append(c.users, drive.Identity{User: user, Token: token})
 	}
-	c.client, err = wire.New(wire.Options{Target: &url.URL{Scheme: "http", Host: g.addr}, Timeout: 6 * time.Second})
+	c.client, err = wire.New(wire.Options{Target: &url.URL{Scheme: "http", Host: addr}, Timeout: 6 * time.Second})
 	require.NoError(t, err)
 	c.driver = drive.New(drive.Options{
 		Client: c.client, Source: scenario.NewSource(s, c.run, number, len(c.users)), Users: c.users,

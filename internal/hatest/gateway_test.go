@@ -67,26 +67,37 @@ func environment(settings map[string]string) []string {
 // takes orders.
 func startGateway(t *testing.T, s map[string]string) *gateway {
 	t.Helper()
-	g := &gateway{addr: reserve(t).Addr(), admin: reserve(t).Addr()}
-	s["HTTP__LISTEN"], s["ADMIN__LISTEN"], s["DATA_DIR"] = g.addr, g.admin, t.TempDir()
+	return startGateways(t, 1, s)[0]
+}
+
+// startGateways starts several gateways of one deployment.
+func startGateways(t *testing.T, count int, s map[string]string) (gateways []*gateway) {
+	t.Helper()
+	s["DATA_DIR"] = t.TempDir()
 	ctx, cancel := context.WithTimeout(t.Context(), patient)
 	defer cancel()
 	migrate := exec.CommandContext(ctx, program(t), "migrate", "up")
 	migrate.Env = environment(s)
 	out, err := migrate.CombinedOutput()
 	require.NoError(t, err, "%s", out)
-
-	serve := exec.Command(program(t), "serve")
-	serve.Env = environment(s)
-	g.process = run(t, serve)
-	await(t, "the gateway is ready", func(ctx context.Context) error {
-		status, _, err := get(ctx, "http://"+g.addr+"/readyz")
-		if err == nil && status != http.StatusOK {
-			err = fmt.Errorf("status %d", status)
-		}
-		return err
-	})
-	return g
+	for range count {
+		g := &gateway{addr: reserve(t).Addr(), admin: reserve(t).Addr()}
+		s["HTTP__LISTEN"], s["ADMIN__LISTEN"], s["DATA_DIR"] = g.addr, g.admin, t.TempDir()
+		serve := exec.Command(program(t), "serve")
+		serve.Env = environment(s)
+		g.process = run(t, serve)
+		gateways = append(gateways, g)
+	}
+	for _, g := range gateways {
+		await(t, "the gateway is ready", func(ctx context.Context) error {
+			status, _, err := get(ctx, "http://"+g.addr+"/readyz")
+			if err == nil && status != http.StatusOK {
+				err = fmt.Errorf("status %d", status)
+			}
+			return err
+		})
+	}
+	return gateways
 }
 
 // audited has the program prove that the database is consistent.

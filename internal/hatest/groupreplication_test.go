@@ -84,14 +84,17 @@ func without(group []*member, m *member) []*member {
 	return slices.DeleteFunc(slices.Clone(group), func(other *member) bool { return other == m })
 }
 
+// gatewayCount is how many gateways a group has, each with all members in its DSN.
+const gatewayCount = 3
+
 // The primary of a group is cut off by a freeze, comes back when another was
-// elected, and then the other is killed. The gateway has all three in its DSN.
+// elected, and then the other is killed.
 func TestGroupReplicationElectsAnotherPrimary(t *testing.T) { //nolint:paralleltest // a run has the machine to itself
 	group := startGroup(t)
 	group[0].createShop()
 	dsn := shopDSN(group...)
-	g := startGateway(t, settings(dsn, map[string]string{"REDIS__ADDRS": testserver.Redis(t).Addr}))
-	c := send(t, g)
+	gateways := startGateways(t, gatewayCount, settings(dsn, map[string]string{"REDIS__ADDRS": testserver.Redis(t).Addr}))
+	c := send(t, gateways...)
 	c.awaitMore(60)
 
 	frozen := time.Now()
@@ -114,26 +117,38 @@ func TestGroupReplicationElectsAnotherPrimary(t *testing.T) { //nolint:parallelt
 	third := awaitElected(t, without(group, second))
 	electedAfterKill := time.Since(killed)
 	c.awaitMore(60)
-	changes, err := g.metric(t.Context(), "oncegate_ledger_server_changes_total")
-	require.NoError(t, err)
+	changes := serverChanges(t, gateways)
 
 	j := c.judge(c.finish(), shopDSN(third))
-	t.Logf("MySQL %s: another primary %v after the freeze and %v after the kill; the gateway saw %.0f changes of server",
+	t.Logf("MySQL %s: another primary %v after the freeze and %v after the kill; the gateways saw %v changes of server",
 		third.Version, electedAfterFreeze.Round(10*time.Millisecond), electedAfterKill.Round(10*time.Millisecond), changes)
 	c.requireClean(j)
-	// One for each, and more when a session with the old primary has its answer
-	// after all.
-	require.GreaterOrEqual(t, changes, 2.0)
+	for _, n := range changes {
+		// One for each, and more when a session with the old primary has its answer
+		// after all.
+		require.GreaterOrEqual(t, n, 2.0)
+	}
 	audited(t, shopDSN(third))
 }
 
-// The primary is parted from the others, while the gateway still reaches it: it
+// serverChanges asks each gateway how often its server became another.
+func serverChanges(t *testing.T, gateways []*gateway) (changes []float64) {
+	t.Helper()
+	for _, g := range gateways {
+		n, err := g.metric(t.Context(), "oncegate_ledger_server_changes_total")
+		require.NoError(t, err)
+		changes = append(changes, n)
+	}
+	return changes
+}
+
+// The primary is parted from the others, while the gateways still reach it: it
 // cannot commit, gives up after a while, and the others elect another.
 func TestGroupReplicationPartsFromItsPrimary(t *testing.T) { //nolint:paralleltest // a run has the machine to itself
 	group := startGroup(t)
 	group[0].createShop()
-	g := startGateway(t, settings(shopDSN(group...), map[string]string{"REDIS__ADDRS": testserver.Redis(t).Addr}))
-	c := send(t, g)
+	gateways := startGateways(t, gatewayCount, settings(shopDSN(group...), map[string]string{"REDIS__ADDRS": testserver.Redis(t).Addr}))
+	c := send(t, gateways...)
 	c.awaitMore(60)
 
 	parted := time.Now()
@@ -147,10 +162,11 @@ func TestGroupReplicationPartsFromItsPrimary(t *testing.T) { //nolint:parallelte
 	elected := awaitElected(t, group[1:])
 	took := time.Since(parted)
 	c.awaitMore(60)
+	changes := serverChanges(t, gateways)
 
 	j := c.judge(c.finish(), shopDSN(elected))
-	t.Logf("MySQL %s: the parted primary gave up after %v, another was elected %v after the parting",
-		elected.Version, gaveUp.Round(10*time.Millisecond), took.Round(10*time.Millisecond))
+	t.Logf("MySQL %s: the parted primary gave up after %v, another was elected %v after the parting; the gateways saw %v changes of server",
+		elected.Version, gaveUp.Round(10*time.Millisecond), took.Round(10*time.Millisecond), changes)
 	c.requireClean(j)
 	audited(t, shopDSN(elected))
 }

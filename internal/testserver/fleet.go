@@ -45,8 +45,11 @@ func newFleet() *fleet {
 	return f
 }
 
+// equip changes a server before it is started the first time.
+type equip func(context.Context, *process) error
+
 // launch prepares a server of the engine; it is not started yet.
-func (f *fleet) launch(ctx context.Context, e engine, extra []string) (instance, string, error) {
+func (f *fleet) launch(ctx context.Context, e engine, extra []string, more ...equip) (instance, string, error) {
 	found, err := f.located[e.id]()
 	if err != nil {
 		return nil, "", err
@@ -56,17 +59,25 @@ func (f *fleet) launch(ctx context.Context, e engine, extra []string) (instance,
 		return nil, "", err
 	}
 	if found.image != "" {
+		if len(more) > 0 {
+			return nil, "", errors.Join(fmt.Errorf("%s as a process: %w", e.name, errMissing), port.Release())
+		}
 		return newContainer(&f.launcher, e, port, extra), port.Addr(), nil
 	}
 	p, err := newProcess(ctx, &f.launcher, e, found, port, extra)
 	if err != nil {
 		return nil, "", errors.Join(err, port.Release())
 	}
+	for _, m := range more {
+		if err := m(ctx, p); err != nil {
+			return nil, "", discardAfter(err, p)
+		}
+	}
 	return p, port.Addr(), nil
 }
 
-func (f *fleet) startSQL(ctx context.Context, e engine, extra []string) (*SQLServer, error) {
-	i, addr, err := f.launch(ctx, e, extra)
+func (f *fleet) startSQL(ctx context.Context, e engine, extra []string, more ...equip) (*SQLServer, error) {
+	i, addr, err := f.launch(ctx, e, extra, more...)
 	if err != nil {
 		return nil, err
 	}
@@ -81,8 +92,8 @@ func (f *fleet) startSQL(ctx context.Context, e engine, extra []string) (*SQLSer
 	return s, nil
 }
 
-func (f *fleet) startRedis(ctx context.Context, extra []string) (*RedisServer, error) {
-	i, addr, err := f.launch(ctx, redisEngine(), extra)
+func (f *fleet) startRedis(ctx context.Context, extra []string, more ...equip) (*RedisServer, error) {
+	i, addr, err := f.launch(ctx, redisEngine(), extra, more...)
 	if err != nil {
 		return nil, err
 	}

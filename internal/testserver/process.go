@@ -24,6 +24,7 @@ type process struct {
 	port     *loopback.Port
 	dir      *workdir
 	args     []string
+	env      []string // beside that of every server
 
 	cmd   *exec.Cmd
 	ended chan struct{}
@@ -74,6 +75,7 @@ func (p *process) start(context.Context) error {
 	defer func() { _ = log.Close() }() // the child has its own descriptor
 	// The server outlives the context of its start.
 	cmd := confined(context.Background(), p.found.root, p.found.binary, p.args...)
+	cmd.Env = append(cmd.Env, p.env...)
 	cmd.Stdout, cmd.Stderr = log, log
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}

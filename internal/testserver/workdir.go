@@ -52,7 +52,7 @@ func newWorkdir(ctx context.Context, base string) (*workdir, error) {
 }
 
 func (w *workdir) remove() error {
-	err := errors.Join(os.RemoveAll(w.path), os.Remove(w.lock.Name()), w.lock.Close())
+	err := errors.Join(removeTree(w.path), os.Remove(w.lock.Name()), w.lock.Close())
 	if err != nil {
 		return fmt.Errorf("remove work directory: %w", err)
 	}

@@ -1,6 +1,4 @@
-//go:build linux
-
-package chaos
+package faultproxy
 
 import (
 	"context"
@@ -11,14 +9,13 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"github.com/stretchr/testify/require"
 )
 
-// balancer spreads connections over the gateways in turn, passing over those
-// that refuse, as the one in front of a real deployment does. It knows bytes
-// only: a gateway that is frozen keeps its connections.
-type balancer struct {
+// backendTimeout is how long a gateway that does not answer is waited for.
+const backendTimeout = time.Second
+
+// Balancer spreads connections over backends in turn. Safe for concurrent use.
+type Balancer struct {
 	listener net.Listener
 	backends []string
 	next     atomic.Uint64
@@ -29,28 +26,34 @@ type balancer struct {
 	closed bool
 }
 
-func newBalancer(t *testing.T, backends []string) *balancer {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	b := &balancer{listener: listener, backends: backends, open: map[net.Conn]struct{}{}}
+// NewBalancer starts a balancer in front of the addresses; it ends with the test.
+func NewBalancer(tb testing.TB, backends []string) *Balancer {
+	tb.Helper()
+	listener, err := new(net.ListenConfig).Listen(tb.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		tb.Fatalf("faultproxy: balancer: %v", err)
+	}
+	b := &Balancer{listener: listener, backends: backends, open: map[net.Conn]struct{}{}}
 	b.running.Go(func() {
 		for {
 			conn, err := listener.Accept()
 			if err != nil {
 				if !errors.Is(err, net.ErrClosed) {
-					t.Errorf("balancer: %v", err)
+					tb.Errorf("faultproxy: balancer: %v", err)
 				}
 				return
 			}
 			b.running.Go(func() { b.serve(conn) })
 		}
 	})
-	t.Cleanup(b.close)
+	tb.Cleanup(b.close)
 	return b
 }
 
-func (b *balancer) serve(client net.Conn) {
+// Addr is where customers connect.
+func (b *Balancer) Addr() string { return b.listener.Addr().String() }
+
+func (b *Balancer) serve(client net.Conn) {
 	if !b.enter(client) {
 		return
 	}
@@ -72,10 +75,10 @@ func (b *balancer) serve(client net.Conn) {
 }
 
 // dial connects to the next gateway that does not refuse; nil when all do.
-func (b *balancer) dial() net.Conn {
+func (b *Balancer) dial() net.Conn {
 	for range b.backends {
 		address := b.backends[b.next.Add(1)%uint64(len(b.backends))]
-		server, err := (&net.Dialer{Timeout: time.Second}).DialContext(context.Background(), "tcp", address)
+		server, err := (&net.Dialer{Timeout: backendTimeout}).DialContext(context.Background(), "tcp", address)
 		if err == nil {
 			return server
 		}
@@ -84,7 +87,7 @@ func (b *balancer) dial() net.Conn {
 }
 
 // enter notes a connection, or closes it when the balancer is closed.
-func (b *balancer) enter(c net.Conn) bool {
+func (b *Balancer) enter(c net.Conn) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.closed {
@@ -95,14 +98,14 @@ func (b *balancer) enter(c net.Conn) bool {
 	return true
 }
 
-func (b *balancer) leave(c net.Conn) {
+func (b *Balancer) leave(c net.Conn) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.open, c)
 	_ = c.Close()
 }
 
-func (b *balancer) close() {
+func (b *Balancer) close() {
 	b.mu.Lock()
 	b.closed = true
 	for c := range b.open {

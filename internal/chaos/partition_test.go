@@ -1,0 +1,91 @@
+//go:build linux
+
+package chaos
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/oncegate/oncegate/internal/faultproxy"
+)
+
+// TestAPartedGatewayLosesNothing: one of three gateways has a network of its own,
+// whose packets are lost both ways or one way only, on the way to its servers or
+// to its customers. No process between them closes a connection for anybody.
+func TestAPartedGatewayLosesNothing(t *testing.T) { //nolint:paralleltest // a run has the machine to itself
+	seed, engines := aside(t, "MariaDB")
+	for _, engine := range engines { //nolint:paralleltest // as above
+		t.Run(engine, func(t *testing.T) {
+			n := newNetwork(t)
+			of := scarce()
+			of.also = n.back.near
+			w := newWorldOf(t, of, engine, nemesisProgram(t))
+			w.move(w.sites[0], n)
+			w.run(seed, w.partings(n, seed))
+		})
+	}
+}
+
+// partings is the plan: each kind once, for a moment and for longer than a session
+// of the database lives, and then any until the time is over.
+func (w *world) partings(n *network, seed uint64) (plan []step) {
+	kinds := []fault{
+		parting("nothing from or to the servers", n.cut, n.back),
+		parting("nothing to the servers", n.deafen, n.back),
+		parting("nothing from the servers", n.mute, n.back),
+		parting("nothing from or to the customers", n.cut, n.front),
+		parting("nothing to the customers", n.deafen, n.front),
+	}
+	r := rand.New(rand.NewPCG(seed, 2))
+	total := time.Duration(0)
+	for i := 0; i < len(kinds) || total < asideFor(); i++ {
+		f := &kinds[i%len(kinds)]
+		s := step{hold: between(r, time.Second, 4*time.Second), gap: between(r, 300*time.Millisecond, 2*time.Second), events: []event{{fault: f}}}
+		if i%7 == 2 {
+			s.hold = sessionLife + 2*time.Second
+		}
+		total += s.hold + s.gap
+		plan = append(plan, s)
+	}
+	return plan
+}
+
+func parting(name string, how func(link) func(), l link) fault {
+	return fault{name, toDatabase, func(*world, event) func() { return how(l) }}
+}
+
+// move starts a gateway again in a network of its own, with the balancer in front
+// of its new address.
+func (w *world) move(s *site, n *network) {
+	w.t.Helper()
+	require.NoError(w.t, s.stop())
+	_, sqlPort, err := net.SplitHostPort(w.database.Addr)
+	require.NoError(w.t, err)
+	_, redisPort, err := net.SplitHostPort(w.redis.Addr)
+	require.NoError(w.t, err)
+	shop := w.shop.Clone()
+	for _, statement := range []string{
+		fmt.Sprintf("CREATE USER 'shop'@'%s'", n.back.far),
+		fmt.Sprintf("GRANT ALL ON `%s`.* TO 'shop'@'%s'", shop.DBName, n.back.far),
+	} {
+		require.NoError(w.t, w.exec(context.Background(), statement))
+	}
+	shop.Addr = net.JoinHostPort(n.back.near, sqlPort)
+	s.within, s.addr = n.inside(), net.JoinHostPort(n.front.far, "8080")
+	s.settings["ONCEGATE_MYSQL__DSN"] = shop.FormatDSN()
+	s.settings["ONCEGATE_REDIS__ADDRS"] = net.JoinHostPort(n.back.near, redisPort)
+	s.settings["ONCEGATE_HTTP__LISTEN"] = s.addr
+	var addrs []string
+	for _, s := range w.sites {
+		addrs = append(addrs, s.addr)
+	}
+	w.front = faultproxy.NewBalancer(w.t, addrs)
+	s.start()
+	s.ready()
+}

@@ -1,0 +1,115 @@
+package testserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// Disk is the disk of one database server: a file system of its own that can lose
+// its power.
+type Disk struct {
+	tb           testing.TB
+	server       *SQLServer
+	image, mount string
+}
+
+// errNoDisk says that this machine lets nobody mount a file system.
+var errNoDisk = errors.New("no file system can be mounted here")
+
+// StartMySQLOnDisk starts a MySQL as [StartMySQL] does, with a disk of its own.
+// Where none can be mounted the test is skipped.
+func StartMySQLOnDisk(tb testing.TB) (*SQLServer, *Disk) {
+	tb.Helper()
+	return startOnDisk(tb, mysqlEngine())
+}
+
+// StartMariaDBOnDisk starts a MariaDB as [StartMySQLOnDisk] does.
+func StartMariaDBOnDisk(tb testing.TB) (*SQLServer, *Disk) {
+	tb.Helper()
+	return startOnDisk(tb, mariaDBEngine())
+}
+
+func startOnDisk(tb testing.TB, e engine) (*SQLServer, *Disk) {
+	tb.Helper()
+	d := &Disk{tb: tb}
+	s, err := servers.startSQL(tb.Context(), e, nil, d.install)
+	if errors.Is(err, errNoDisk) {
+		tb.Skipf("testserver: %v", err)
+	}
+	demand(tb, err)
+	s.belongTo(tb)
+	d.server = s
+	return s, d
+}
+
+// install moves the data directory of a server that is not started yet to the disk.
+func (d *Disk) install(ctx context.Context, p *process) error {
+	d.image, d.mount = filepath.Join(p.dir.path, "disk"), filepath.Join(p.dir.path, "data")
+	if err := run(exec.CommandContext(ctx, "mkfs.ext4", "-q", "-F", "-d", d.mount, d.image, "3G")); err != nil {
+		return fmt.Errorf("%w: %w", errNoDisk, err)
+	}
+	if err := errors.Join(os.RemoveAll(d.mount), os.Mkdir(d.mount, 0o700)); err != nil {
+		return fmt.Errorf("a disk: %w", err)
+	}
+	if err := d.attach(ctx); err != nil {
+		return fmt.Errorf("%w: %w", errNoDisk, err)
+	}
+	return nil
+}
+
+// attach mounts the image by a device of its own: one that was used before may
+// still be held by somebody, with a file system that has stopped.
+func (d *Disk) attach(ctx context.Context) error {
+	out, err := exec.CommandContext(ctx, "losetup", "--find", "--show", d.image).Output()
+	if err != nil {
+		return fmt.Errorf("losetup: %w", err)
+	}
+	device := strings.TrimSpace(string(out))
+	return errors.Join(
+		run(exec.CommandContext(ctx, "mount", device, d.mount)),
+		run(exec.CommandContext(ctx, "losetup", "--detach", device))) // when it is no longer used
+}
+
+// From the kernel's fs/ext4/ext4.h: the file system stops as it is on the disk.
+// Nothing that was only in memory is written, not even to its journal.
+const (
+	ioctlShutdown = 0x8004587d // EXT4_IOC_SHUTDOWN
+	noLogFlush    = 2          // EXT4_GOING_FLAGS_NOLOGFLUSH
+)
+
+// CutPower loses everything that was not flushed to the disk, kills the server,
+// and mounts the disk again, as a machine does when the power is back. The server
+// is dead until it is restarted.
+func (d *Disk) CutPower() {
+	d.tb.Helper()
+	err := d.stop()
+	d.server.Kill()
+	ctx, cancel := context.WithTimeout(context.Background(), operationTimeout)
+	defer cancel()
+	err = errors.Join(err,
+		run(exec.CommandContext(ctx, "umount", d.mount)),
+		d.attach(ctx))
+	if err != nil {
+		d.tb.Errorf("testserver: cut the power: %v", err)
+	}
+}
+
+func (d *Disk) stop() error {
+	dir, err := os.Open(d.mount)
+	if err != nil {
+		return fmt.Errorf("open the disk: %w", err)
+	}
+	defer func() { _ = dir.Close() }() // only read
+	if err := unix.IoctlSetPointerInt(int(dir.Fd()), ioctlShutdown, noLogFlush); err != nil {
+		return fmt.Errorf("stop the disk: %w", err)
+	}
+	return nil
+}
