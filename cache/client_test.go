@@ -9,6 +9,7 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	"github.com/alicebob/miniredis/v2/server"
 	"github.com/redis/go-redis/v9"
+	"github.com/sony/gobreaker/v2"
 	"github.com/stretchr/testify/require"
 
 	"github.com/oncegate/oncegate/internal/faultproxy"
@@ -43,6 +44,34 @@ func TestClientUsesUserPasswordAndDatabase(t *testing.T) {
 
 	stranger := open(t, mini.Addr(), func(s *settings) { s.client.Username, s.client.Password = "gateway", "guess" })
 	stranger.admit(t, attempt("alice", "k"), order.Bypassed)
+}
+
+// A Redis that refuses the connection has answered nobody, however many ask it at
+// once: all are bypassed, and it is left alone.
+func TestWrongPasswordIsNobodysAnswer(t *testing.T) {
+	t.Parallel()
+	everyWay(t, func(t *testing.T, ways func(*settings)) {
+		mini := startMini(t)
+		mini.RequireAuth("secret")
+		r := open(t, mini.Addr(), func(s *settings) { ways(s); guardOnly(s); quick(s); s.client.Password = "guess" })
+		var callers sync.WaitGroup
+		for i := range 64 {
+			callers.Go(func() {
+				for k := range 5 {
+					adm := r.Admit(t.Context(), attempt(fmt.Sprint("user", i), order.Key(fmt.Sprint(k))))
+					if adm.Advice != order.Bypassed {
+						t.Errorf("advice %d", adm.Advice)
+					}
+					adm.Ticket.Finish(t.Context(), created())
+				}
+			})
+		}
+		within(t, hung, callers.Wait)
+		require.Zero(t, r.bypassed(t, reasonUnreadable))
+		require.Positive(t, r.bypassed(t, reasonError))
+		require.Positive(t, r.moves(t, gobreaker.StateOpen))
+		require.Positive(t, r.unsettled(t, reasonError)+r.unsettled(t, reasonBreaker), "no receipt was stored")
+	})
 }
 
 // cluster starts a Cluster of one node that has all slots.

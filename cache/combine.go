@@ -15,9 +15,11 @@ import (
 const (
 	// maxQueued bounds the commands that wait for their turn.
 	maxQueued = 8192
-	// maxTogether bounds those that are sent together, and so the time until the
-	// first of them has its reply.
+	// maxTogether and enoughBytes bound those that are sent together, and so the
+	// time until the first of them has its reply: a bundle that has reached one of
+	// them takes no more.
 	maxTogether = 512
+	enoughBytes = 128 << 10
 )
 
 var (
@@ -36,8 +38,8 @@ var (
 // dead node holds up nobody else's commands.
 //
 // Nobody waits longer than his limit: what is under way ends with the limit of
-// the first of it, who came before all that wait for it. Nor does a caller who
-// leaves hold up the others.
+// the first of it, who came before all that wait for it. A caller who leaves holds
+// up nobody; the one who sends stays to the end.
 type combined struct {
 	client *redis.Client
 
@@ -50,6 +52,7 @@ type combined struct {
 // bundle is commands that are sent together.
 type bundle struct {
 	cmds    []redis.Cmder // nil for one whose caller left before it was sent
+	bytes   int           // of their arguments
 	callers int           // who have not left; one that nobody waits for is not sent
 	until   time.Time
 	lead    chan struct{} // one of its callers takes the token, and sends it
@@ -87,18 +90,34 @@ func (c *combined) join(cmd redis.Cmder, limit time.Duration) (b *bundle, place 
 	if c.queued >= maxQueued {
 		return nil, 0, false, errQueueFull
 	}
-	if n := len(c.waiting); n > 0 && len(c.waiting[n-1].cmds) < maxTogether {
+	if n := len(c.waiting); n > 0 && !c.waiting[n-1].full() {
 		b = c.waiting[n-1]
 	} else {
 		b = &bundle{until: time.Now().Add(limit), lead: make(chan struct{}, 1), done: make(chan struct{})}
 		c.waiting = append(c.waiting, b)
 	}
 	b.cmds = append(b.cmds, cmd)
+	b.bytes += argumentBytes(cmd)
 	b.callers++
 	c.queued++
 	leads = !c.sending
 	c.sending = true
 	return b, len(b.cmds) - 1, leads, nil
+}
+
+func (b *bundle) full() bool { return len(b.cmds) >= maxTogether || b.bytes >= enoughBytes }
+
+// argumentBytes is how long the arguments of a command are that can be long.
+func argumentBytes(cmd redis.Cmder) (n int) {
+	for _, arg := range cmd.Args() {
+		switch arg := arg.(type) {
+		case string:
+			n += len(arg)
+		case []byte:
+			n += len(arg)
+		}
+	}
+	return n
 }
 
 // leave takes a command back, if it is not being sent yet.
@@ -129,9 +148,7 @@ func (c *combined) lead(b *bundle) {
 	answered := false
 	defer func() {
 		if !answered { // it panicked: nobody else may take his command for carried out
-			for _, cmd := range cmds {
-				cmd.SetErr(errInterrupted)
-			}
+			fail(cmds, errInterrupted)
 		}
 		close(b.done)
 		c.mu.Lock()
@@ -180,6 +197,17 @@ func (c *combined) exchange(until time.Time, cmds []redis.Cmder) {
 	default:
 		p := c.client.Pipeline()
 		_ = p.BatchProcess(ctx, cmds...)
-		_, _ = p.Exec(ctx) // each keeps its own
+		_, err := p.Exec(ctx) // each keeps its own, but for one case:
+		if err != nil && !slices.ContainsFunc(cmds, failed) {
+			fail(cmds, err) // Redis refused the connection, and none was sent
+		}
+	}
+}
+
+func failed(cmd redis.Cmder) bool { return cmd.Err() != nil }
+
+func fail(cmds []redis.Cmder, err error) {
+	for _, cmd := range cmds {
+		cmd.SetErr(err)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -199,44 +200,30 @@ func TestWhoLeavesBeforeHisCommandIsSentTakesItBack(t *testing.T) {
 	require.ErrorIs(t, d.client.Get(t.Context(), "gone").Err(), redis.Nil, "it was never set")
 }
 
-func TestWhoLeavesDuringHisExchangeHoldsUpNobody(t *testing.T) {
+func TestWhoLeavesDuringHisExchangeIsNotHeldUp(t *testing.T) {
 	t.Parallel()
 	d := openDesk(t)
 	d.call(t.Context(), "first")
 	require.Equal(t, 1, d.held())
 	gone, leave := context.WithCancel(t.Context())
-	d.call(t.Context(), "patient")
-	d.waiting(1)
 	d.call(gone, "gone")
-	d.waiting(2)
+	d.call(gone, "gone too")
+	d.call(t.Context(), "patient")
+	d.waiting(3)
 	d.let <- nil
-	require.Equal(t, 2, d.held())
+	require.Equal(t, 3, d.held())
 	leave()
-	if err := <-d.endOrLead("gone"); err != nil {
-		require.True(t, mayHaveRun(err), "it is under way")
-	}
+	require.Eventually(t, func() bool { return d.has("gone") || d.has("gone too") }, hung, time.Millisecond, "one of them may be who sends")
 	d.let <- nil
 	d.all.Wait()
 	require.ErrorIs(t, d.ends["patient"], redis.Nil)
-}
-
-// endOrLead is what a caller who has left got, or nil when he is the one who
-// sends: he does that to its end.
-func (d *desk) endOrLead(name string) <-chan error {
-	c := make(chan error, 1)
-	d.all.Go(func() {
-		limit := time.After(100 * time.Millisecond)
-		for !d.has(name) {
-			select {
-			case <-limit:
-				c <- nil
-				return
-			case <-time.After(time.Millisecond):
-			}
+	for _, name := range []string{"gone", "gone too"} {
+		if err := d.ends[name]; errors.Is(err, context.Canceled) {
+			require.True(t, mayHaveRun(err), "it is under way")
+		} else {
+			require.ErrorIs(t, err, redis.Nil, "who sends stays to the end")
 		}
-		c <- d.ended(name)
-	})
-	return c
+	}
 }
 
 // When all who waited have left, nobody waits for them to send.
@@ -336,6 +323,24 @@ func TestErrorOfAnExchangeIsEveryones(t *testing.T) {
 	for i := range 3 {
 		require.ErrorIs(t, d.ends[fmt.Sprint(i)], redis.ErrPoolTimeout)
 	}
+}
+
+func TestLargeCommandsAreNotPiledUp(t *testing.T) {
+	t.Parallel()
+	d := openDesk(t)
+	d.call(t.Context(), "first")
+	require.Equal(t, 1, d.held())
+	large := strings.Repeat("x", enoughBytes/2)
+	for i := range 4 {
+		d.call(t.Context(), fmt.Sprint(large, i))
+	}
+	d.waiting(4)
+	for range 4 {
+		d.let <- nil
+		require.Equal(t, 1, d.held(), "a name and a value are enough")
+	}
+	d.let <- nil
+	d.all.Wait()
 }
 
 func TestTooManyWhoWaitAreRefused(t *testing.T) {

@@ -106,14 +106,22 @@ func isUnreachable(err error) bool {
 // isAnswer reports whether Redis did what it was asked: that nobody has the
 // key, or that it holds another type, is an answer.
 func isAnswer(err error) bool {
-	return err == nil || errors.Is(err, redis.Nil) || reasonOf(err) == reasonWrongType
+	return err == nil || isNil(err) || reasonOf(err) == reasonWrongType
+}
+
+// isNil reports whether Redis answered that there is nothing. The client's own
+// error for Sentinels that do not know a master wraps the same value, so that is
+// not enough.
+func isNil(err error) bool {
+	return err == redis.Nil //nolint:errorlint // as said
 }
 
 // saysNothing reports whether an error says nothing of Redis: the caller left
-// while it was waiting, or the command never left this process.
+// while it was waiting, the command never left this process, or whoever was to
+// send it panicked.
 func saysNothing(err error) bool {
 	r := reasonOf(err)
-	return r == reasonCancelled || r == reasonOverloaded
+	return r == reasonCancelled || r == reasonOverloaded || errors.Is(err, errInterrupted)
 }
 
 // mayHaveRun reports whether a command that ended with an error may have been

@@ -68,7 +68,7 @@ func (g *guard) admit(ctx context.Context, a *order.Attempt, name string) verdic
 	err := g.do(ctx, &t, g.metrics.admit, func() error { return g.pipe.send(ctx, t.OpTimeout, cmd) })
 	crashpoint.Hit(crashpoint.AfterMark)
 	switch {
-	case errors.Is(err, redis.Nil):
+	case isNil(err):
 		return verdict{advice: order.Ours, mark: mark}
 	case err != nil:
 		if !mayHaveRun(err) {

@@ -55,9 +55,9 @@ type Options struct {
 	// It must outlive the filter's last call; closing it ends all that the
 	// filter has running. Required.
 	Client redis.UniversalClient
-	// Pipelining lets concurrent commands share round trips, in order, on one
-	// connection per node: many take a fraction of the time. A lone one
-	// goes on a connection of its own, as all do without it.
+	// Pipelining lets concurrent commands share round trips, in order, one exchange
+	// at a time per node: many take a fraction of the time. A lone one goes by
+	// itself, as all do without it.
 	Pipelining bool
 	// MACKey proves that an entry was written by a gateway; at least 16 bytes,
 	// the same on every gateway. Required.

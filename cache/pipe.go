@@ -9,8 +9,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// pipe sends a command and waits for its reply, or for the end of ctx or of the
-// limit. After an error the command may be running still: it must not be looked at.
+// pipe sends a command and waits for its reply, at most until the limit is over.
+// It need not heed the end of ctx before that. After an error the command may be
+// running still: it must not be looked at.
 type pipe interface {
 	send(ctx context.Context, limit time.Duration, cmd redis.Cmder) error
 }

@@ -41,7 +41,17 @@ func (p *poolMetrics) Describe(out chan<- *prometheus.Desc) {
 
 // Collect implements [prometheus.Collector].
 func (p *poolMetrics) Collect(out chan<- prometheus.Metric) {
-	s := p.client.PoolStats()
+	s := *p.client.PoolStats()
+	if more := s.PipelineStats; more != nil { // shared round trips have connections of their own
+		s.IdleConns += more.IdleConns
+		s.TotalConns += more.TotalConns
+		s.Hits += more.Hits
+		s.Misses += more.Misses
+		s.Timeouts += more.Timeouts
+		s.WaitCount += more.WaitCount
+		s.WaitDurationNs += more.WaitDurationNs
+		s.StaleConns += more.StaleConns
+	}
 	gauge := func(state string, n uint32) {
 		out <- prometheus.MustNewConstMetric(p.connections, prometheus.GaugeValue, float64(n), state)
 	}

@@ -18,10 +18,11 @@ func compareAndDelete(ctx context.Context, limit time.Duration, p pipe, name str
 	if flawReleaseAnybodys {
 		return p.send(ctx, limit, redis.NewCmd(ctx, "del", name))
 	}
+	until := time.Now().Add(limit)
 	hash := redis.NewScript(compareAndDeleteScript).Hash()
 	err := p.send(ctx, limit, redis.NewCmd(ctx, "evalsha", hash, 1, name, mark))
 	if redis.HasErrorPrefix(err, "NOSCRIPT") {
-		err = p.send(ctx, limit, redis.NewCmd(ctx, "eval", compareAndDeleteScript, 1, name, mark))
+		err = p.send(ctx, time.Until(until), redis.NewCmd(ctx, "eval", compareAndDeleteScript, 1, name, mark))
 	}
 	return err
 }

@@ -70,6 +70,34 @@ func startReplica(t *testing.T, master *testserver.RedisServer) {
 	}, hung, 20*time.Millisecond)
 }
 
+// The client's error for a master that no Sentinel knows wraps the value that
+// stands for a key that nobody has.
+func TestUnknownMasterIsNotAnAnswer(t *testing.T) {
+	t.Parallel()
+	everyWay(t, func(t *testing.T, ways func(*settings)) {
+		master := testserver.StartRedis(t, "--repl-diskless-sync-delay", "0")
+		startReplica(t, master)
+		r := open(t, startSentinel(t, master), withOpTimeout(time.Second, func(s *settings) {
+			ways(s)
+			guardOnly(s)
+			quick(s)
+			s.client.MasterName = "payments"
+		}))
+		var callers sync.WaitGroup
+		for i := range 20 {
+			callers.Go(func() {
+				adm := r.Admit(t.Context(), attempt(fmt.Sprint("user", i), "k"))
+				if adm.Advice != order.Bypassed {
+					t.Errorf("advice %d", adm.Advice)
+				}
+				adm.Ticket.Finish(t.Context(), released())
+			})
+		}
+		within(t, hung, callers.Wait)
+		require.InDelta(t, 20, r.bypassed(t, reasonError)+r.bypassed(t, reasonUnreachable)+r.bypassed(t, reasonTimeout)+r.bypassed(t, reasonBreaker), 0)
+	})
+}
+
 // Nobody who submits while a real Sentinel makes the replica the master meets
 // anything but a bypass, and the new master is found without a restart.
 func TestFailoverCostsBypassesOnly(t *testing.T) {
