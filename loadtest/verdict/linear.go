@@ -21,8 +21,11 @@ type Linearity struct {
 	Broken  int `json:"broken"`
 }
 
+// A key gets perKey first. The few that take longer, with many requests whose
+// outcome nobody knows, get patience each when all others are decided.
 const (
 	perKey      = 2 * time.Second
+	patience    = time.Minute
 	maxDrawings = 5
 )
 
@@ -33,30 +36,38 @@ func Linearizable(ctx context.Context, cases []*history.Case, dir string) (Linea
 	var l Linearity
 	var f Findings
 	spec := specification()
+	decide := func(c *history.Case, ops []porcupine.Operation, limit time.Duration) bool {
+		if end, ok := ctx.Deadline(); ok {
+			limit = min(limit, time.Until(end))
+		}
+		if ctx.Err() != nil || limit <= 0 {
+			return false
+		}
+		switch porcupine.CheckOperationsTimeout(spec, ops, limit) {
+		case porcupine.Ok:
+			l.Checked++
+		case porcupine.Illegal:
+			l.Checked++
+			l.Broken++
+			f.add(disordered(spec, c, ops, dir, l.Broken))
+		default:
+			return false
+		}
+		return true
+	}
+	var hard []*history.Case
 	for _, c := range cases {
 		l.Keys++
 		ops := operations(c)
 		if trivial(ops) {
 			l.Trivial++
-			continue
+		} else if !decide(c, ops, perKey) {
+			hard = append(hard, c)
 		}
-		limit := perKey
-		if end, ok := ctx.Deadline(); ok {
-			limit = min(limit, time.Until(end))
-		}
-		if ctx.Err() != nil || limit <= 0 {
+	}
+	for _, c := range hard {
+		if !decide(c, operations(c), patience) {
 			l.Unknown++
-			continue
-		}
-		switch porcupine.CheckOperationsTimeout(spec, ops, limit) {
-		case porcupine.Ok:
-			l.Checked++
-		case porcupine.Unknown:
-			l.Unknown++
-		case porcupine.Illegal:
-			l.Checked++
-			l.Broken++
-			f.add(disordered(spec, c, ops, dir, l.Broken))
 		}
 	}
 	return l, f
