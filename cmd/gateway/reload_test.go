@@ -18,11 +18,7 @@ import (
 )
 
 // count is how often the log has a text.
-func (l *logged) count(text string) int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return strings.Count(l.b.String(), text)
-}
+func (l *logged) count(text string) int { return strings.Count(l.String(), text) }
 
 // settingsOf are settings of the given environment, and their log.
 func settingsOf(t *testing.T, live Live) (*settings, *logged) {

@@ -1,13 +1,11 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -15,25 +13,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oncegate/oncegate/configs"
+	"github.com/oncegate/oncegate/internal/testserver"
 )
 
 // logged is a log that can be read while it is written.
-type logged struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
+type logged struct{ testserver.Output }
 
-func (l *logged) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *logged) has(text string) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return strings.Contains(l.b.String(), text)
-}
+func (l *logged) has(text string) bool { return strings.Contains(l.String(), text) }
 
 const receipt2h, receipt3h = "ttl: {receipt: 2h}", "ttl: {receipt: 3h}"
 

@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"sync"
 	"time"
+
+	"github.com/oncegate/oncegate/internal/testserver"
 )
 
 // place is where a fault happens. Two faults at a time are in different places.
@@ -24,8 +26,20 @@ const (
 type fault struct {
 	name  string
 	place place
-	// begin starts it. It lasts until the function that it returns has returned.
+	// begin starts it. It lasts until the function that it returns has returned;
+	// nil says that it did not begin.
 	begin func(w *world, e event) (end func())
+}
+
+// none is the end of a fault that cannot begin, for what it lacks.
+func (w *world) none(name string, err error) (end func()) {
+	w.t.Helper()
+	if testserver.Excused(err) {
+		w.t.Logf("NOT TESTED: %s: %v", name, err)
+	} else {
+		w.t.Errorf("%s: it is none: %v", name, err)
+	}
+	return nil
 }
 
 func allFaults() []fault {

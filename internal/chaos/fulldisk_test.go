@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/oncegate/oncegate/internal/testserver"
 )
 
 // TestAFullLogDiskIsUnknownAndThenTrue: a COMMIT that waits for room in the
@@ -23,16 +25,8 @@ func TestAFullLogDiskIsUnknownAndThenTrue(t *testing.T) {
 		t.Run(engine, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, engine, gatewayProgram(t, ""))
-			makeRoom, ok := w.fullLogDisk()
-			if !ok {
-				t.Skip("without strace there is no full disk")
-			}
-			w.eventually(func() error {
-				if !w.traced() {
-					return errors.New("strace does not hold the database")
-				}
-				return nil
-			})
+			makeRoom, err := w.fullLogDisk()
+			testserver.Demand(t, err)
 			who := w.people[0]
 			const body = `{"sku":"tea","quantity":2,"amount":"39.80"}`
 			a, err := w.sites[0].order(who.Token, "k", body)

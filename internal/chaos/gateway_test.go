@@ -22,6 +22,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oncegate/oncegate/internal/loopback"
+	"github.com/oncegate/oncegate/internal/testserver"
 )
 
 const (
@@ -31,8 +32,6 @@ const (
 
 	readyTime = 60 * time.Second // with crash recovery of the database, on a busy machine
 	endTime   = 60 * time.Second // above the shutdown grace
-
-	keptLog = 1 << 20 // bytes of the log of a gateway
 )
 
 var errNoEnd = errors.New("the gateway did not end in time")
@@ -45,7 +44,7 @@ type gateway struct {
 	within      []string // a command that runs the program somewhere else
 	addr, admin string
 	settings    map[string]string // by environment variable
-	log         safeBuffer
+	log         testserver.Output
 
 	mu    sync.Mutex
 	cmd   *exec.Cmd
@@ -62,7 +61,7 @@ func newGateway(t *testing.T, program string, settings map[string]string) *gatew
 	t.Cleanup(func() {
 		g.kill()
 		if t.Failed() {
-			t.Logf("the log of the gateway at %s ends with:\n%s", g.addr, g.log.tail(30))
+			t.Logf("the log of the gateway at %s ends with:\n%s", g.addr, g.log.Tail(30))
 		}
 	})
 	return g
@@ -124,7 +123,7 @@ func environment() []string {
 func (g *gateway) ready() {
 	g.t.Helper()
 	if err := g.awaitReady(); err != nil {
-		g.t.Fatalf("%v\n%s", err, g.log.tail(30))
+		g.t.Fatalf("%v\n%s", err, g.log.Tail(30))
 	}
 }
 
@@ -258,26 +257,4 @@ func get(ctx context.Context, url string) (status int, body string, err error) {
 	defer func() { _ = resp.Body.Close() }() // only read
 	b, err := io.ReadAll(resp.Body)
 	return resp.StatusCode, string(b), err
-}
-
-// safeBuffer keeps the end of what a process writes.
-type safeBuffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (b *safeBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.buf.Len() > 2*keptLog {
-		b.buf.Next(b.buf.Len() - keptLog)
-	}
-	return b.buf.Write(p)
-}
-
-func (b *safeBuffer) tail(n int) string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	lines := strings.Split(strings.TrimRight(b.buf.String(), "\n"), "\n")
-	return strings.Join(lines[max(0, len(lines)-n):], "\n")
 }

@@ -90,13 +90,15 @@ func (w *world) run(seed uint64, plan []step) {
 	w.requireNothingLeft()
 }
 
-// suffer lets one step happen.
-func (w *world) suffer(ctx context.Context, s step, injected map[string]int) {
+// suffer lets one step happen, and reports how many of its faults did.
+func (w *world) suffer(ctx context.Context, s step, injected map[string]int) (faults int) {
 	w.t.Logf("%s", s)
 	var ends []func()
 	for _, e := range s.events {
-		injected[e.fault.name]++
-		ends = append(ends, e.fault.begin(w, e))
+		if end := e.fault.begin(w, e); end != nil {
+			injected[e.fault.name]++
+			ends = append(ends, end)
+		}
 	}
 	pause(ctx, s.hold)
 	for _, end := range slices.Backward(ends) {
@@ -104,6 +106,7 @@ func (w *world) suffer(ctx context.Context, s step, injected map[string]int) {
 	}
 	w.revive()
 	pause(ctx, s.gap)
+	return len(ends)
 }
 
 // report says what happened, and fails with what must not have.

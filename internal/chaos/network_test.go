@@ -31,24 +31,13 @@ type link struct {
 	name, near, far string
 }
 
-// newNetwork makes one. Where that is not permitted the test is skipped.
+// newNetwork makes one. Where that is not permitted the test ends as
+// [testserver.Demand] says.
 func newNetwork(t *testing.T) *network {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
-	err := testserver.InstallPackages(ctx, func() bool {
-		_, err := exec.LookPath("ip")
-		return err == nil
-	}, "iproute2")
-	if err != nil && os.Getenv("CI") == "true" {
-		t.Fatalf("no iproute2: %v", err)
-	}
-	if err != nil {
-		t.Skipf("no iproute2: %v", err)
-	}
-	if out, err := exec.CommandContext(ctx, "unshare", "--net", "true").CombinedOutput(); err != nil {
-		t.Skipf("network namespaces are not permitted here: %v %s", err, out)
-	}
+	testserver.Demand(t, networks(ctx))
 	holder := exec.Command("unshare", "--net", "sleep", "infinity")
 	ended, err := startBound(holder)
 	require.NoError(t, err)
@@ -72,6 +61,21 @@ func newNetwork(t *testing.T) *network {
 		n.here(fmt.Sprintf("ip link set %s up", l.name), n.inside)
 	}
 	return n
+}
+
+// networks reports why no network can be made.
+func networks(ctx context.Context) error {
+	if out, err := exec.CommandContext(ctx, "unshare", "--net", "true").CombinedOutput(); err != nil {
+		return fmt.Errorf("a network namespace: %w: %w %s", testserver.ErrForbidden, err, out)
+	}
+	err := testserver.InstallPackages(ctx, func() bool {
+		_, err := exec.LookPath("ip")
+		return err == nil
+	}, "iproute2")
+	if err != nil {
+		return fmt.Errorf("a network namespace: %w", err)
+	}
+	return nil
 }
 
 func address(draw uint32, host int) string {

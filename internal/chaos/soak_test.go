@@ -139,8 +139,7 @@ func (s *soak) slice(n int, length time.Duration, rate float64, begun time.Time)
 	run := s.name(n)
 	tr := s.begin(ctx, run, s.seed+uint64(n), rate)
 	for _, step := range draw(s.seed+uint64(n), length-soakCalm, soakFaults()) {
-		s.suffer(ctx, step, s.injected)
-		s.so.faults += len(step.events)
+		s.so.faults += s.suffer(ctx, step, s.injected)
 	}
 	s.heal()
 	pause(ctx, soakCalm)

@@ -227,7 +227,7 @@ func (w *world) heal() {
 	for _, s := range w.sites {
 		waiting.Go(func() {
 			if err := s.awaitReady(); err != nil {
-				w.t.Errorf("a gateway does not recover: %v\n%s", err, s.log.tail(20))
+				w.t.Errorf("a gateway does not recover: %v\n%s", err, s.log.Tail(20))
 			}
 		})
 	}

@@ -3,7 +3,6 @@
 package deploytest_test
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -32,7 +31,7 @@ const patience = 2 * time.Minute
 type machine struct {
 	t      *testing.T
 	leader string // process ID of its systemd, as this machine sees it
-	log    *bytes.Buffer
+	log    testserver.Output
 }
 
 // boot starts a machine with a suite of Debian that has the files besides its
@@ -59,8 +58,8 @@ func boot(t *testing.T, suite string, files map[string]string) *machine {
 	args = append(args, "systemd.unit=sysinit.target")
 	group := newGroup(t)
 	nspawn := exec.CommandContext(context.WithoutCancel(t.Context()), "systemd-nspawn", args...)
-	m := &machine{t: t, log: new(bytes.Buffer)}
-	nspawn.Stdout, nspawn.Stderr = m.log, m.log
+	m := &machine{t: t}
+	nspawn.Stdout, nspawn.Stderr = &m.log, &m.log
 	nspawn.Env = append(os.Environ(), "SYSTEMD_NSPAWN_UNIFIED_HIERARCHY=1")
 	nspawn.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, UseCgroupFD: true, CgroupFD: int(group.Fd())}
 	ended := launch(t, nspawn)
@@ -86,7 +85,7 @@ func boot(t *testing.T, suite string, files map[string]string) *machine {
 		}
 		state, err := m.try("systemctl", "is-active", "sysinit.target")
 		return err == nil && state == "active"
-	}, patience, 100*time.Millisecond, "the machine does not boot\n%s", m.log)
+	}, patience, 100*time.Millisecond, "the machine does not boot\n%s", &m.log)
 	return m
 }
 

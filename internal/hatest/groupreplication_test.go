@@ -44,8 +44,10 @@ func startGroup(t *testing.T) []*member {
 			"--loose-group-replication-member-expel-timeout=0",
 			"--loose-group-replication-autorejoin-tries=10",
 		))
-		if plugin, err := m.text(t.Context(), "SELECT COUNT(*) FROM information_schema.plugins WHERE plugin_name = 'group_replication'"); err != nil || plugin != "1" {
-			t.Skipf("this MySQL has no Group Replication: %v", err)
+		plugin, err := m.text(t.Context(), "SELECT COUNT(*) FROM information_schema.plugins WHERE plugin_name = 'group_replication'")
+		require.NoError(t, err)
+		if plugin != "1" {
+			testserver.Demand(t, fmt.Errorf("this MySQL's Group Replication: %w", testserver.ErrMissing))
 		}
 		m.exec(
 			"CHANGE REPLICATION SOURCE TO SOURCE_USER = 'root', SOURCE_PASSWORD = '' FOR CHANNEL 'group_replication_recovery'",

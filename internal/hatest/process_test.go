@@ -3,12 +3,10 @@
 package hatest
 
 import (
-	"bytes"
 	"context"
 	"os/exec"
 	"runtime"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -16,12 +14,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oncegate/oncegate/internal/loopback"
+	"github.com/oncegate/oncegate/internal/testserver"
 )
 
 // process is a program that runs for as long as the test, at most.
 type process struct {
 	cmd   *exec.Cmd
-	log   safeBuffer
+	log   testserver.Output
 	ended chan struct{}
 }
 
@@ -48,7 +47,7 @@ func run(t *testing.T, cmd *exec.Cmd) *process {
 		_ = cmd.Process.Kill() // unless it has ended
 		<-p.ended
 		if t.Failed() {
-			t.Logf("the log of %s has these errors:\n%s\nand ends with:\n%s", cmd.Path, p.log.containing(`"level":"ERROR"`), p.log.tail(30))
+			t.Logf("the log of %s has these errors:\n%s\nand ends with:\n%s", cmd.Path, containing(p.log.String(), `"level":"ERROR"`), p.log.Tail(30))
 		}
 	})
 	return p
@@ -83,31 +82,10 @@ func await(t *testing.T, what string, check func(ctx context.Context) error) {
 	}
 }
 
-// safeBuffer collects what a process writes.
-type safeBuffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (b *safeBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
-
-func (b *safeBuffer) tail(n int) string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	lines := strings.Split(strings.TrimRight(b.buf.String(), "\n"), "\n")
-	return strings.Join(lines[max(0, len(lines)-n):], "\n")
-}
-
-// containing returns the lines that contain a text.
-func (b *safeBuffer) containing(text string) string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+// containing returns the lines of a log that contain a text.
+func containing(log, text string) string {
 	var found strings.Builder
-	for line := range strings.Lines(b.buf.String()) {
+	for line := range strings.Lines(log) {
 		if strings.Contains(line, text) {
 			found.WriteString(line)
 		}

@@ -58,7 +58,7 @@ func startSQLWithClock(tb testing.TB, e engine) (*SQLServer, *Clock) {
 	tb.Helper()
 	c := &Clock{tb: tb}
 	s, err := servers.startSQL(tb.Context(), e, nil, c.give)
-	demand(tb, err)
+	Demand(tb, err)
 	s.belongTo(tb)
 	return s, c
 }
@@ -68,7 +68,7 @@ func StartRedisWithClock(tb testing.TB) (*RedisServer, *Clock) {
 	tb.Helper()
 	c := &Clock{tb: tb}
 	r, err := servers.startRedis(tb.Context(), nil, c.give)
-	demand(tb, err)
+	Demand(tb, err)
 	r.belongTo(tb)
 	return r, c
 }
@@ -80,7 +80,7 @@ func (c *Clock) give(ctx context.Context, p *process) error {
 		return err == nil
 	}, "gcc", "libc6-dev")
 	if err != nil {
-		return fmt.Errorf("a clock: %w: %w", errMissing, err)
+		return fmt.Errorf("a clock: %w", err)
 	}
 	source, library := filepath.Join(p.dir.path, "clock.c"), filepath.Join(p.dir.path, "clock.so")
 	c.path = filepath.Join(p.dir.path, "clock")

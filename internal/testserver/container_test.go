@@ -3,6 +3,7 @@
 package testserver
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -17,7 +18,7 @@ import (
 // commands is not proven here.
 func TestContainerIsStartedFrozenKilledRestartedAndRemoved(t *testing.T) {
 	if len(onPath([]string{"redis-server"})) == 0 {
-		t.Skip("the player needs a redis-server")
+		Demand(t, fmt.Errorf("the player of Docker: redis-server: %w", ErrMissing))
 	}
 	notes := t.TempDir()
 	bin, err := filepath.Abs("testdata/bin")

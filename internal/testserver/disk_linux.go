@@ -21,11 +21,8 @@ type Disk struct {
 	image, mount string
 }
 
-// errNoDisk says that this machine lets nobody mount a file system.
-var errNoDisk = errors.New("no file system can be mounted here")
-
 // StartMySQLOnDisk starts a MySQL as [StartMySQL] does, with a disk of its own.
-// Where none can be mounted the test is skipped.
+// Where none can be mounted the test ends as [Demand] says of [ErrForbidden].
 func StartMySQLOnDisk(tb testing.TB) (*SQLServer, *Disk) {
 	tb.Helper()
 	return startOnDisk(tb, mysqlEngine())
@@ -41,10 +38,7 @@ func startOnDisk(tb testing.TB, e engine) (*SQLServer, *Disk) {
 	tb.Helper()
 	d := &Disk{tb: tb}
 	s, err := servers.startSQL(tb.Context(), e, nil, d.install)
-	if errors.Is(err, errNoDisk) {
-		tb.Skipf("testserver: %v", err)
-	}
-	demand(tb, err)
+	Demand(tb, err)
 	s.belongTo(tb)
 	d.server = s
 	return s, d
@@ -53,14 +47,21 @@ func startOnDisk(tb testing.TB, e engine) (*SQLServer, *Disk) {
 // install moves the data directory of a server that is not started yet to the disk.
 func (d *Disk) install(ctx context.Context, p *process) error {
 	d.image, d.mount = filepath.Join(p.dir.path, "disk"), filepath.Join(p.dir.path, "data")
+	err := InstallPackages(ctx, func() bool {
+		_, err := exec.LookPath("mkfs.ext4")
+		return err == nil
+	}, "e2fsprogs")
+	if err != nil {
+		return fmt.Errorf("a disk of its own: %w: %w", ErrForbidden, err)
+	}
 	if err := run(exec.CommandContext(ctx, "mkfs.ext4", "-q", "-F", "-d", d.mount, d.image, "3G")); err != nil {
-		return fmt.Errorf("%w: %w", errNoDisk, err)
+		return fmt.Errorf("a disk of its own: %w", err)
 	}
 	if err := errors.Join(os.RemoveAll(d.mount), os.Mkdir(d.mount, 0o700)); err != nil {
-		return fmt.Errorf("a disk: %w", err)
+		return fmt.Errorf("a disk of its own: %w", err)
 	}
 	if err := d.attach(ctx); err != nil {
-		return fmt.Errorf("%w: %w", errNoDisk, err)
+		return fmt.Errorf("a disk of its own: %w: %w", ErrForbidden, err)
 	}
 	return nil
 }
@@ -68,9 +69,12 @@ func (d *Disk) install(ctx context.Context, p *process) error {
 // attach mounts the image by a device of its own: one that was used before may
 // still be held by somebody, with a file system that has stopped.
 func (d *Disk) attach(ctx context.Context) error {
-	out, err := exec.CommandContext(ctx, "losetup", "--find", "--show", d.image).Output()
+	var complaint strings.Builder
+	losetup := exec.CommandContext(ctx, "losetup", "--find", "--show", d.image)
+	losetup.Stderr = &complaint
+	out, err := losetup.Output()
 	if err != nil {
-		return fmt.Errorf("losetup: %w", err)
+		return fmt.Errorf("losetup: %w %s", err, complaint.String())
 	}
 	device := strings.TrimSpace(string(out))
 	return errors.Join(

@@ -8,7 +8,7 @@
 // addresses in the environment (shared ones only), binaries on PATH, the cache
 // directory, an installation made on the spot (Debian, as root) or a Docker
 // engine. An engine that is not to be had skips the test, and fails it where
-// CI=true.
+// CI=true; [Demand] says the same of whatever else a test needs.
 //
 // It promises private processes on free ports of 127.0.0.1, durable settings,
 // and that nothing outlives the test process, however that ends. It must not

@@ -5,7 +5,6 @@ package testserver
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -13,9 +12,6 @@ import (
 	"strings"
 	"time"
 )
-
-// errMissing marks that an engine is not to be had on this machine.
-var errMissing = errors.New("not available here")
 
 // installation is an engine that can be started on this machine.
 type installation struct {
@@ -46,7 +42,7 @@ func locate(ctx context.Context, e engine) (installation, error) {
 		return found, nil
 	}
 	if err := dockerAnswers(ctx); err != nil {
-		return installation{}, fmt.Errorf("%s: %w: no binary on PATH; %w; %w", e.name, errMissing, installErr, err)
+		return installation{}, fmt.Errorf("%s: %w: no binary on PATH; %w; %w", e.name, ErrMissing, installErr, err)
 	}
 	return installation{image: e.image}, nil
 }

@@ -60,7 +60,7 @@ func (f *fleet) launch(ctx context.Context, e engine, extra []string, more ...eq
 	}
 	if found.image != "" {
 		if len(more) > 0 {
-			return nil, "", errors.Join(fmt.Errorf("%s as a process: %w", e.name, errMissing), port.Release())
+			return nil, "", errors.Join(fmt.Errorf("%s as a process: %w", e.name, ErrMissing), port.Release())
 		}
 		return newContainer(&f.launcher, e, port, extra), port.Addr(), nil
 	}

@@ -37,9 +37,12 @@ func install(ctx context.Context, e engine) (installation, error) {
 // InstallPackages installs Debian packages that a test needs beside servers,
 // where that can be done without asking anybody: on Debian, as root. It does
 // nothing when there finds what it is for, and fails when there still does not
-// afterwards. Several processes may call it at once.
+// afterwards, with [ErrMissing]. Several processes may call it at once.
 func InstallPackages(ctx context.Context, there func() bool, packages ...string) error {
-	return installOnce(ctx, there, func() error { return aptInstall(ctx, packages...) })
+	if err := installOnce(ctx, there, func() error { return aptInstall(ctx, packages...) }); err != nil {
+		return fmt.Errorf("%s: %w: %w", strings.Join(packages, ", "), ErrMissing, err)
+	}
+	return nil
 }
 
 // installOnce adds what is not there yet, one process at a time.

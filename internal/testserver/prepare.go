@@ -25,7 +25,7 @@ func Prepare(ctx context.Context, w io.Writer) error {
 		begin := time.Now()
 		line, err := prepareEngine(ctx, e)
 		if err != nil {
-			if !errors.Is(err, errMissing) || os.Getenv("CI") == "true" {
+			if !Excused(err) {
 				all = errors.Join(all, err)
 			}
 			line = err.Error()

@@ -3,8 +3,6 @@
 package testserver
 
 import (
-	"errors"
-	"os"
 	"strconv"
 	"testing"
 
@@ -19,7 +17,7 @@ var servers = newFleet() //nolint:gochecknoglobals // the API that tests share h
 func MySQL(tb testing.TB) *SQLServer {
 	tb.Helper()
 	s, err := servers.sharedMySQL()
-	demand(tb, err)
+	Demand(tb, err)
 	return s
 }
 
@@ -27,7 +25,7 @@ func MySQL(tb testing.TB) *SQLServer {
 func MariaDB(tb testing.TB) *SQLServer {
 	tb.Helper()
 	s, err := servers.sharedMariaDB()
-	demand(tb, err)
+	Demand(tb, err)
 	return s
 }
 
@@ -35,7 +33,7 @@ func MariaDB(tb testing.TB) *SQLServer {
 func Redis(tb testing.TB) *RedisServer {
 	tb.Helper()
 	r, err := servers.sharedRedis()
-	demand(tb, err)
+	Demand(tb, err)
 	return r
 }
 
@@ -71,7 +69,7 @@ func StartMariaDBNode(tb testing.TB, args ...string) *SQLServer {
 func StartRedis(tb testing.TB, args ...string) *RedisServer {
 	tb.Helper()
 	r, err := servers.startRedis(tb.Context(), args)
-	demand(tb, err)
+	Demand(tb, err)
 	r.belongTo(tb)
 	return r
 }
@@ -96,20 +94,7 @@ func StartRedisNode(tb testing.TB, args ...string) *RedisServer {
 func startSQL(tb testing.TB, e engine, args []string) *SQLServer {
 	tb.Helper()
 	s, err := servers.startSQL(tb.Context(), e, args)
-	demand(tb, err)
+	Demand(tb, err)
 	s.belongTo(tb)
 	return s
-}
-
-// demand ends the test when its server is not there: quietly where the engine
-// is not to be had, as a failure where it must be or where it does not start.
-func demand(tb testing.TB, err error) {
-	tb.Helper()
-	switch {
-	case err == nil:
-	case errors.Is(err, errMissing) && os.Getenv("CI") != "true":
-		tb.Skipf("testserver: %v", err)
-	default:
-		tb.Fatalf("testserver: %v", err)
-	}
 }

@@ -16,13 +16,23 @@ import (
 
 func TestCrowdComesAgainUntilEachHasTheOrder(t *testing.T) {
 	t.Parallel()
+	const clients = 20
 	var asked atomic.Int64
+	all := make(chan struct{})
 	addr := answering(t, func(r *http.Request) (int, map[string]string, string) {
 		again := map[string]string{"Idempotent-Replayed": "true"}
 		if r.Header.Get("Idempotency-Key") == "warm" {
 			return http.StatusCreated, again, `{}`
 		}
-		switch n := asked.Add(1); {
+		n := asked.Add(1)
+		if n == clients {
+			close(all)
+		}
+		select { // nobody comes again before everybody has come
+		case <-all:
+		case <-r.Context().Done():
+		}
+		switch {
 		case n == 1:
 			return http.StatusCreated, nil, `{"order_id":"1"}`
 		case n <= 5:
@@ -30,18 +40,18 @@ func TestCrowdComesAgainUntilEachHasTheOrder(t *testing.T) {
 		}
 		return http.StatusCreated, again, `{"order_id":"1"}`
 	})
-	c, err := gather(t.Context(), []string{addr, addr}, 20, asking("warm")())
+	c, err := gather(t.Context(), []string{addr, addr}, clients, asking("warm")())
 	require.NoError(t, err)
 	defer c.close()
-	all := c.ask(t.Context(), asking("once")())
-	require.NoError(t, agree(all))
+	heard := c.ask(t.Context(), asking("once")())
+	require.NoError(t, agree(heard))
 	var first measure.Counts
-	for i := range all {
-		first[all[i].first]++
-		require.GreaterOrEqual(t, all[i].served, all[i].heard)
+	for i := range heard {
+		first[heard[i].first]++
+		require.GreaterOrEqual(t, heard[i].served, heard[i].heard)
 	}
 	require.Equal(t, measure.Counts{measure.Created: 1, measure.InProgress: 4, measure.Replayed: 15}, first)
-	values := stormValues(all, traffic{}, traffic{sql: counters{"com_commit": 2}, redis: counters{"set": 3}, ledgers: counters{"a": 1}})
+	values := stormValues(heard, traffic{}, traffic{sql: counters{"com_commit": 2}, redis: counters{"set": 3}, ledgers: counters{"a": 1}})
 	require.Equal(t, []float64{1, 2, 0, 0, 0, 0, 3}, values[:7])
 	require.Equal(t, []float64{1, 15, 4, 0}, values[10:])
 }

@@ -101,8 +101,8 @@ func (s *stage) primeKinds(ctx context.Context, d *deployment) error {
 }
 
 // ceiling is how many of a kind a gateway gives per second to a closed loop,
-// and whether they came from where they should.
-func (s *stage) ceiling(ctx context.Context, d *deployment, k *kind) (perSecond float64, note string, err error) {
+// and notes what is wrong with that.
+func (s *stage) ceiling(ctx context.Context, d *deployment, k *kind, sheet *Sheet) (perSecond float64, err error) {
 	workers := s.c.most()
 	l := load{
 		workers: workers, warm: s.c.Window / 4, window: s.c.Window,
@@ -110,21 +110,30 @@ func (s *stage) ceiling(ctx context.Context, d *deployment, k *kind) (perSecond 
 	}
 	before, err := d.layers(ctx)
 	if err != nil {
-		return 0, "", err
+		return 0, err
 	}
 	sample, err := l.run(ctx)
 	if err != nil {
-		return 0, "", fmt.Errorf("%s: %w", k.name, err)
+		return 0, fmt.Errorf("%s: %w", k.name, err)
 	}
 	after, err := d.layers(ctx)
 	if err != nil {
-		return 0, "", err
+		return 0, err
+	}
+	k.remark(sheet, &sample, before, after)
+	s.say("  ceiling, %s: %s", k.name, rate.format(sample.PerSecond))
+	return sample.PerSecond, nil
+}
+
+// remark notes what a closed loop's figure does not tell: answers that were wrong,
+// and such as came from another layer.
+func (k *kind) remark(sheet *Sheet, sample *Sample, before, after Layers) {
+	if sample.Wrong > 0 {
+		sheet.note("%s, closed loop: %d of %d answers were wrong, such as: %v", k.name, sample.Wrong, sample.Right+sample.Wrong, sample.fault)
 	}
 	if share, ok := after.share(before, k.layer); k.layer != "" && ok && share < mostly {
-		note = fmt.Sprintf("%s, closed loop: only %.0f %% came from there", k.name, 100*share)
+		sheet.note("%s, closed loop: only %.0f %% came from there", k.name, 100*share)
 	}
-	s.say("  ceiling, %s: %s", k.name, rate.format(sample.PerSecond))
-	return sample.PerSecond, note, nil
 }
 
 // worker asks for requests of the kind over a connection of its own.
@@ -149,5 +158,5 @@ func (k *kind) worker(ctx context.Context, addr string, i, workers int) worker {
 
 // stream is the kind within an open loop.
 func (k *kind) stream(rate float64) *stream {
-	return &stream{name: k.name, rate: rate, next: k.next(0, 1), want: k.want}
+	return &stream{rate: rate, next: k.next(0, 1)}
 }

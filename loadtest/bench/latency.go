@@ -42,12 +42,9 @@ func (s *stage) latency(ctx context.Context) (sheets []Sheet, err error) {
 	ceilings := make([]float64, len(kinds))
 	loop := &openLoop{addr: d.addr, ready: s.c.most(), periods: 1, period: time.Duration(s.c.Rounds) * s.c.Window}
 	for i := range kinds {
-		c, note, err := s.ceiling(ctx, d, &kinds[i])
+		c, err := s.ceiling(ctx, d, &kinds[i], &sheet)
 		if err != nil {
 			return nil, err
-		}
-		if note != "" {
-			sheet.note("%s", note)
 		}
 		ceilings[i] = c
 		loop.streams = append(loop.streams, kinds[i].stream(c/2/float64(len(kinds))))

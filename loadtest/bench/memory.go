@@ -22,6 +22,9 @@ const (
 	// full is the share of a bound at which the memory for receipts is full: it
 	// is split, and the last room of every part is never used.
 	full = 0.95
+	// warmth is how many receipts each connection asks for before what they take
+	// is measured.
+	warmth = 8
 )
 
 // memory tells what a key takes in Redis, and what connections and receipts
@@ -105,7 +108,6 @@ func (f *footprint) figures(each Figure) []Figure {
 // tierMemory looks at gateways that were asked for all receipts once: one that
 // remembers as many as the defaults let in, and one whose bound is that of bytes.
 func (s *stage) tierMemory(ctx context.Context, d *deployment, sheet *Sheet) error {
-	started := sheet.Lines[0].Figures[2][0]
 	for _, tier := range []struct {
 		name    string
 		set     settings
@@ -115,14 +117,10 @@ func (s *stage) tierMemory(ctx context.Context, d *deployment, sheet *Sheet) err
 		{"receipts, default bounds", nil, "oncegate_filter_local_receipts", defaultEntries},
 		{"receipts, bound by bytes", settings{"cache.local_entries": strconv.Itoa(boundless)}, "oncegate_filter_local_bytes", defaultBytes},
 	} {
-		err := s.fullTier(ctx, d, tier.set, func(f *footprint, g gauges) {
-			receipts, each := g["oncegate_filter_local_receipts"], untold()
-			if receipts > 0 {
-				each = once((f.live - started) / receipts)
-			}
-			sheet.add(tier.name, once(f.resident), once(f.collected), once(f.live),
-				once(receipts), once(g["oncegate_filter_local_bytes"]), each)
-			if g[tier.bounded] < full*tier.bound {
+		err := s.fullTier(ctx, d, tier.set, func(warm, all *remembering) {
+			sheet.add(tier.name, once(all.resident), once(all.collected), once(all.live),
+				once(all.receipts()), once(all.gauges["oncegate_filter_local_bytes"]), all.each(warm))
+			if all.gauges[tier.bounded] < full*tier.bound {
 				sheet.note("%s: not full with these keys; more of them (--keys) would fill it", tier.name)
 			}
 		})
@@ -130,30 +128,50 @@ func (s *stage) tierMemory(ctx context.Context, d *deployment, sheet *Sheet) err
 			return fmt.Errorf("%s: %w", tier.name, err)
 		}
 	}
+	sheet.note("live for each receipt: against the same gateway when each of the connections had asked for %d of them", warmth)
 	return nil
 }
 
-// fullTier starts another gateway on the same database, asks it for all
-// receipts, and tells what it has then.
-func (s *stage) fullTier(ctx context.Context, d *deployment, set settings, tell func(f *footprint, g gauges)) (err error) {
+// remembering is a gateway that has receipts, at rest.
+type remembering struct {
+	footprint
+	gauges gauges
+}
+
+func (r *remembering) receipts() float64 { return r.gauges["oncegate_filter_local_receipts"] }
+
+// each is what a receipt takes, by those that came after warm: what the requests
+// themselves leave in pools is in both, and is not theirs.
+func (r *remembering) each(warm *remembering) Figure {
+	more := r.receipts() - warm.receipts()
+	if more <= 0 {
+		return untold()
+	}
+	return once((r.live - warm.live) / more)
+}
+
+// fullTier starts another gateway on the same database, asks it for a few receipts
+// and then for all, and tells what it has after either.
+func (s *stage) fullTier(ctx context.Context, d *deployment, set settings, tell func(warm, all *remembering)) (err error) {
 	other := &deployment{database: d.database}
 	defer func() { err = errors.Join(err, other.closers.close()) }()
 	if err := s.launch(ctx, other, s.c.Gateway, merged(settings{"cache.local_ttl": "1h"}, set)); err != nil {
 		return err
 	}
 	s.say("  asking another gateway for all of them")
-	if err := s.each(ctx, other.addr, s.c.Keys, replayed); err != nil {
-		return err
+	var told [2]remembering
+	for i, n := range []int{min(warmth*s.c.most(), s.c.Keys), s.c.Keys} {
+		if err := s.each(ctx, other.addr, n, replayed); err != nil {
+			return err
+		}
+		if told[i].footprint, err = s.footprint(ctx, other.admin); err != nil {
+			return err
+		}
+		if told[i].gauges, err = readGauges(ctx, other.admin); err != nil {
+			return err
+		}
 	}
-	f, err := s.footprint(ctx, other.admin)
-	if err != nil {
-		return err
-	}
-	g, err := readGauges(ctx, other.admin)
-	if err != nil {
-		return err
-	}
-	tell(&f, g)
+	tell(&told[0], &told[1])
 	return nil
 }
 

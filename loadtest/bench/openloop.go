@@ -24,10 +24,8 @@ const mostUnderWay = 4000
 
 // stream is one kind of request within an open loop.
 type stream struct {
-	name string
 	rate float64          // starts per second
 	next func() request   // the following one; called from one goroutine
-	want measure.Outcome  // of all that went well
 	took []*periodTallies // one for each period of the loop
 }
 

@@ -45,12 +45,9 @@ func (s *stage) recoveries(ctx context.Context) (sheets []Sheet, err error) {
 	ceilings := make([]float64, len(kinds))
 	sheet := recoverySheet()
 	for i := range kinds {
-		c, note, err := s.ceiling(ctx, d, &kinds[i])
+		c, err := s.ceiling(ctx, d, &kinds[i], &sheet)
 		if err != nil {
 			return nil, err
-		}
-		if note != "" {
-			sheet.note("%s", note)
 		}
 		ceilings[i] = c
 	}
