@@ -38,6 +38,7 @@ type past struct {
 	ttl      time.Duration // of receipts
 	ttlSince time.Time
 	ttlOld   time.Duration
+	ttlAt    time.Time // when it was last looked at
 }
 
 // serverStats are what a Redis says of itself; sums, for a Cluster.
@@ -75,13 +76,20 @@ func (p *past) look(now time.Time, s serverStats) (n news) {
 	return n
 }
 
-// lives notes the life of receipts that is in force.
+// lives notes the life of receipts that is in force. It changed at some time since
+// the last look; of the receipts written since then only those with the shorter
+// one can have expired.
 func (p *past) lives(now time.Time, ttl time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if ttl != p.ttl {
-		p.ttlOld, p.ttl, p.ttlSince = p.ttl, ttl, now
+		since := now
+		if ttl < p.ttl {
+			since = p.ttlAt
+		}
+		p.ttlOld, p.ttl, p.ttlSince = p.ttl, ttl, since
 	}
+	p.ttlAt = now
 }
 
 // judge says why a record of this age was not known. Redis cannot be asked what

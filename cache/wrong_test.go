@@ -24,17 +24,23 @@ func TestWhyTheFilterWasWrong(t *testing.T) {
 		troubled time.Time
 		want     cause
 	}{
-		"older than receipts live":       {age: time.Hour, want: causeExpired},
-		"nothing is known":               {age: time.Minute, want: causeUnknown},
-		"flushed since":                  {happened: func(p *past) { p.look(at(20), serverStats{runs: "a", flushes: 2, evicted: 5}) }, age: 15 * time.Minute, want: causeFlushed},
-		"flushed before":                 {happened: func(p *past) { p.look(at(10), serverStats{runs: "a", flushes: 2, evicted: 5}) }, age: 15 * time.Minute, want: causeUnknown},
-		"restarted since":                {happened: func(p *past) { p.look(at(20), serverStats{runs: "b"}) }, age: 15 * time.Minute, want: causeFlushed},
-		"evicted since":                  {happened: func(p *past) { p.look(at(20), serverStats{runs: "a", flushes: 1, evicted: 6}) }, age: 15 * time.Minute, want: causeEvicted},
-		"evicted before":                 {happened: func(p *past) { p.look(at(10), serverStats{runs: "a", flushes: 1, evicted: 6}) }, age: 15 * time.Minute, want: causeUnknown},
-		"nothing has changed":            {happened: func(p *past) { p.look(at(20), one) }, age: 15 * time.Minute, want: causeUnknown},
-		"could not be told":              {troubled: at(20), age: 15 * time.Minute, want: causeOutage},
-		"trouble was over":               {troubled: at(10), age: 15 * time.Minute, want: causeUnknown},
-		"made under a shorter life":      {happened: func(p *past) { p.lives(at(25), 24*time.Hour) }, age: 50 * time.Minute, want: causeExpired},
+		"older than receipts live":  {age: time.Hour, want: causeExpired},
+		"nothing is known":          {age: time.Minute, want: causeUnknown},
+		"flushed since":             {happened: func(p *past) { p.look(at(20), serverStats{runs: "a", flushes: 2, evicted: 5}) }, age: 15 * time.Minute, want: causeFlushed},
+		"flushed before":            {happened: func(p *past) { p.look(at(10), serverStats{runs: "a", flushes: 2, evicted: 5}) }, age: 15 * time.Minute, want: causeUnknown},
+		"restarted since":           {happened: func(p *past) { p.look(at(20), serverStats{runs: "b"}) }, age: 15 * time.Minute, want: causeFlushed},
+		"evicted since":             {happened: func(p *past) { p.look(at(20), serverStats{runs: "a", flushes: 1, evicted: 6}) }, age: 15 * time.Minute, want: causeEvicted},
+		"evicted before":            {happened: func(p *past) { p.look(at(10), serverStats{runs: "a", flushes: 1, evicted: 6}) }, age: 15 * time.Minute, want: causeUnknown},
+		"nothing has changed":       {happened: func(p *past) { p.look(at(20), one) }, age: 15 * time.Minute, want: causeUnknown},
+		"could not be told":         {troubled: at(20), age: 15 * time.Minute, want: causeOutage},
+		"trouble was over":          {troubled: at(10), age: 15 * time.Minute, want: causeUnknown},
+		"made under a shorter life": {happened: func(p *past) { p.lives(at(25), 24*time.Hour) }, age: 50 * time.Minute, want: causeExpired},
+		"made between a shortening and the look that noticed it": {
+			happened: func(p *past) { p.lives(at(10), 45*time.Minute); p.lives(at(20), 10*time.Minute) }, age: 15 * time.Minute, want: causeExpired,
+		},
+		"made before a shortening": {
+			happened: func(p *past) { p.lives(at(20), 45*time.Minute); p.lives(at(25), 10*time.Minute) }, age: 15 * time.Minute, want: causeUnknown,
+		},
 		"made under the new, longer one": {happened: func(p *past) { p.lives(at(-60), 24*time.Hour) }, age: 50 * time.Minute, want: causeUnknown},
 	} {
 		t.Run(name, func(t *testing.T) {
