@@ -12,6 +12,7 @@ COPY --from=build /out/oncegate /oncegate
 # to keep it.
 WORKDIR /home/nonroot
 EXPOSE 8080 9090
-HEALTHCHECK --interval=10s --timeout=6s --start-period=40s --retries=3 CMD ["/oncegate", "healthcheck"]
+# One check for a container of "serve" and for one of "consume".
+HEALTHCHECK --interval=10s --timeout=6s --start-period=40s --retries=3 CMD ["/oncegate", "healthcheck", "--of", "either"]
 ENTRYPOINT ["/oncegate"]
 CMD ["serve"]

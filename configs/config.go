@@ -76,7 +76,7 @@ type Auth struct {
 
 // MySQL is the database that decides.
 type MySQL struct {
-	DSN             Secret        `conf:"dsn" doc:"user:password@tcp(host:3306)/name of MySQL or MariaDB; tcp(db1:3306,db2:3306) uses the host whose read_only is off; empty: the embedded SQLite under data_dir"`
+	DSN             Secret        `conf:"dsn" doc:"user:password@tcp(host:3306)/name of MySQL or MariaDB; tcp(db1:3306,db2:3306) uses the host whose read_only is off; empty: the embedded SQLite under data_dir, and no redis.addrs; embedded: the same, beside a Redis that no other gateway has"`
 	ReadConns       int           `conf:"read_conns" doc:"connections for reads; the ledger has its own"`
 	ConnectTimeout  time.Duration `conf:"connect_timeout" doc:"for one connection attempt"`
 	StartTimeout    time.Duration `conf:"start_timeout" doc:"how long the start waits for a database that is not there yet"`
@@ -205,8 +205,13 @@ type Tracing struct {
 	Sample   float64 `conf:"sample" doc:"share of the requests that are traced, from 0 to 1, whatever a caller's traceparent says"`
 }
 
+// EmbeddedDSN says of mysql.dsn that the SQLite file is meant.
+const EmbeddedDSN = "embedded"
+
 // EmbeddedDatabase reports whether the database is the SQLite file.
-func (c *Config) EmbeddedDatabase() bool { return !c.MySQL.DSN.IsSet() }
+func (c *Config) EmbeddedDatabase() bool {
+	return !c.MySQL.DSN.IsSet() || c.MySQL.DSN.Reveal() == EmbeddedDSN
+}
 
 // VerifiesTokens reports whether there is something to verify tokens with.
 func (c *Config) VerifiesTokens() bool {

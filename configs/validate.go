@@ -150,6 +150,9 @@ func isLoopback(host string) bool {
 func (v *validation) database(c *Config) {
 	if c.EmbeddedDatabase() {
 		v.check(c.DataDir != "", "data_dir is required without mysql.dsn")
+		// Gateways that share a Redis and not a database make an order each for one key.
+		v.check(c.MySQL.DSN.IsSet() || c.EmbeddedRedis(),
+			"mysql.dsn is required with redis.addrs: a gateway with a database of its own beside others makes second orders; mysql.dsn=%s says that it is alone", EmbeddedDSN)
 	} else {
 		dsn, err := mysql.ParseDSN(c.MySQL.DSN.Reveal())
 		v.check(err == nil, "mysql.dsn must be user:password@tcp(host:3306)/name: %v", err)

@@ -36,36 +36,39 @@ func TestEveryFaultNamesItsSettings(t *testing.T) {
 		"ttl.in_progress (500ms) must be from 1s to 1h":                               func(c *Config) { c.TTL.InProgress = 500 * time.Millisecond },
 		"mysql.lock_wait_timeout (1.5s) must be whole seconds":                        func(c *Config) { c.MySQL.LockWaitTimeout = 1500 * time.Millisecond },
 		"mysql.lock_wait_timeout (3s) must be from 1s to 2s":                          func(c *Config) { c.MySQL.LockWaitTimeout = 3 * time.Second },
-		"cache.mac_key is required with redis.addrs":                                  func(c *Config) { c.Redis.Addrs = []string{"r:6379"} },
-		"cache.mac_key must have at least 16 bytes":                                   func(c *Config) { c.Cache.MACKey = NewSecret("short") },
-		"auth.hs256_secret or auth.jwks_url is required with mysql.dsn":               func(c *Config) { c.MySQL.DSN = NewSecret(someDSN) },
-		"auth.hs256_secret must have at least 32 bytes":                               func(c *Config) { c.Auth.HS256Secret = NewSecret("short") },
-		"auth.jwks_url and auth.hs256_secret are both set":                            func(c *Config) { c.Auth.HS256Secret, c.Auth.JWKSURL = NewSecret(someSecret), "https://a/b" },
-		"auth.jwks_url must be an https address":                                      func(c *Config) { c.Auth.JWKSURL = "http://login.example.com/keys" },
-		"mysql.dsn must be user:password@tcp(host:3306)/name":                         func(c *Config) { c.MySQL.DSN = NewSecret("hunter2") },
-		"mysql.dsn names no database":                                                 func(c *Config) { c.MySQL.DSN = NewSecret("u:hunter2@tcp(db:3306)/") },
-		"mysql.dsn lists an empty host":                                               func(c *Config) { c.MySQL.DSN = NewSecret("u:hunter2@tcp(db1:3306,)/o") },
-		"data_dir is required without mysql.dsn":                                      func(c *Config) { c.DataDir = "" },
-		"redis.addrs has 2 addresses":                                                 func(c *Config) { c.Redis.Addrs = []string{"a:1", "b:1"} },
-		"redis.master_name and redis.cluster are both set":                            func(c *Config) { c.Redis.MasterName, c.Redis.Cluster = "m", true },
-		"redis.addrs is required with":                                                func(c *Config) { c.Redis.Cluster = true },
-		"redis.db (1) must be 0 with redis.cluster":                                   func(c *Config) { c.Redis.DB, c.Redis.Cluster = 1, true },
-		`redis.addrs ("redis") must be host:port`:                                     func(c *Config) { c.Redis.Addrs = []string{"redis"} },
-		`http.listen (":99999") must be host:port`:                                    func(c *Config) { c.HTTP.Listen = ":99999" },
-		"http.listen and admin.listen (127.0.0.1:9090) must differ":                   func(c *Config) { c.HTTP.Listen = c.Admin.Listen },
-		"tls.cert_file and tls.key_file must be set together":                         func(c *Config) { c.TLS.CertFile = "tls.crt" },
-		"webhooks.secret must have at least 24 bytes, decoded":                        func(c *Config) { c.Webhooks.Secret = NewSecret("whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTI=") }, // 23
-		"webhooks.secret must be base64":                                              func(c *Config) { c.Webhooks.Secret = NewSecret("whsec_hunter2!") },
-		"http.problem_base":                                                           func(c *Config) { c.HTTP.ProblemBase = "problems/" },
-		"ledger.max_batch (513)":                                                      func(c *Config) { c.Ledger.MaxBatch = 513 },
-		"ledger.max_batch (0)":                                                        func(c *Config) { c.Ledger.MaxBatch = 0 },
-		"idempotency.reused_status":                                                   func(c *Config) { c.Idempotency.ReusedStatus = 400 },
-		"tracing.endpoint must be an http or https address":                           func(c *Config) { c.Tracing.Endpoint = "collector:4317" },
-		"tracing.sample (1.5)":                                                        func(c *Config) { c.Tracing.Sample = 1.5 },
-		"limits.rate (-1)":                                                            func(c *Config) { c.Limits.Rate = -1 },
-		"limits.burst (-1) must be at least 1":                                        func(c *Config) { c.Limits.Burst = -1 },
-		"limits.burst (0) must be at least 1":                                         func(c *Config) { c.Limits.Burst = 0 },
-		"messages.workers (0)":                                                        func(c *Config) { c.Messages.Workers = 0 },
+		"mysql.dsn is required with redis.addrs": func(c *Config) {
+			c.Redis.Addrs, c.Cache.MACKey = []string{"r:6379"}, NewSecret("a key of sixteen bytes or more")
+		},
+		"cache.mac_key is required with redis.addrs":                    func(c *Config) { c.Redis.Addrs = []string{"r:6379"} },
+		"cache.mac_key must have at least 16 bytes":                     func(c *Config) { c.Cache.MACKey = NewSecret("short") },
+		"auth.hs256_secret or auth.jwks_url is required with mysql.dsn": func(c *Config) { c.MySQL.DSN = NewSecret(someDSN) },
+		"auth.hs256_secret must have at least 32 bytes":                 func(c *Config) { c.Auth.HS256Secret = NewSecret("short") },
+		"auth.jwks_url and auth.hs256_secret are both set":              func(c *Config) { c.Auth.HS256Secret, c.Auth.JWKSURL = NewSecret(someSecret), "https://a/b" },
+		"auth.jwks_url must be an https address":                        func(c *Config) { c.Auth.JWKSURL = "http://login.example.com/keys" },
+		"mysql.dsn must be user:password@tcp(host:3306)/name":           func(c *Config) { c.MySQL.DSN = NewSecret("hunter2") },
+		"mysql.dsn names no database":                                   func(c *Config) { c.MySQL.DSN = NewSecret("u:hunter2@tcp(db:3306)/") },
+		"mysql.dsn lists an empty host":                                 func(c *Config) { c.MySQL.DSN = NewSecret("u:hunter2@tcp(db1:3306,)/o") },
+		"data_dir is required without mysql.dsn":                        func(c *Config) { c.DataDir = "" },
+		"redis.addrs has 2 addresses":                                   func(c *Config) { c.Redis.Addrs = []string{"a:1", "b:1"} },
+		"redis.master_name and redis.cluster are both set":              func(c *Config) { c.Redis.MasterName, c.Redis.Cluster = "m", true },
+		"redis.addrs is required with":                                  func(c *Config) { c.Redis.Cluster = true },
+		"redis.db (1) must be 0 with redis.cluster":                     func(c *Config) { c.Redis.DB, c.Redis.Cluster = 1, true },
+		`redis.addrs ("redis") must be host:port`:                       func(c *Config) { c.Redis.Addrs = []string{"redis"} },
+		`http.listen (":99999") must be host:port`:                      func(c *Config) { c.HTTP.Listen = ":99999" },
+		"http.listen and admin.listen (127.0.0.1:9090) must differ":     func(c *Config) { c.HTTP.Listen = c.Admin.Listen },
+		"tls.cert_file and tls.key_file must be set together":           func(c *Config) { c.TLS.CertFile = "tls.crt" },
+		"webhooks.secret must have at least 24 bytes, decoded":          func(c *Config) { c.Webhooks.Secret = NewSecret("whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTI=") }, // 23
+		"webhooks.secret must be base64":                                func(c *Config) { c.Webhooks.Secret = NewSecret("whsec_hunter2!") },
+		"http.problem_base":                                             func(c *Config) { c.HTTP.ProblemBase = "problems/" },
+		"ledger.max_batch (513)":                                        func(c *Config) { c.Ledger.MaxBatch = 513 },
+		"ledger.max_batch (0)":                                          func(c *Config) { c.Ledger.MaxBatch = 0 },
+		"idempotency.reused_status":                                     func(c *Config) { c.Idempotency.ReusedStatus = 400 },
+		"tracing.endpoint must be an http or https address":             func(c *Config) { c.Tracing.Endpoint = "collector:4317" },
+		"tracing.sample (1.5)":                                          func(c *Config) { c.Tracing.Sample = 1.5 },
+		"limits.rate (-1)":                                              func(c *Config) { c.Limits.Rate = -1 },
+		"limits.burst (-1) must be at least 1":                          func(c *Config) { c.Limits.Burst = -1 },
+		"limits.burst (0) must be at least 1":                           func(c *Config) { c.Limits.Burst = 0 },
+		"messages.workers (0)":                                          func(c *Config) { c.Messages.Workers = 0 },
 		`messages.addrs[1] ("") must be host:port`: func(c *Config) {
 			c.Messages.Broker, c.Messages.Addrs = "kafka", []string{"a:9092", "", "b:9092"}
 		},
@@ -104,6 +107,15 @@ func TestAllFaultsAreReportedAtOnce(t *testing.T) {
 	t.Parallel()
 	path := write(t, "http: {listen: 8080}\nnonsense: 1\nledger: {max_batch: 0}\nlog: {level: loud}\n")
 	require.Len(t, faults(t, Sources{File: path}), 4)
+}
+
+func TestAGatewayThatIsAloneMayHaveARedisBesideTheEmbeddedDatabase(t *testing.T) {
+	t.Parallel()
+	c := Default()
+	c.MySQL.DSN = NewSecret(EmbeddedDSN)
+	c.Redis.Addrs, c.Cache.MACKey = []string{"r:6379"}, NewSecret("a key of sixteen bytes or more")
+	require.NoError(t, c.Validate())
+	require.True(t, c.EmbeddedDatabase())
 }
 
 func TestUsersAreProvisionedByDefaultInTheEmbeddedDatabaseOnly(t *testing.T) {

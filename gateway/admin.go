@@ -67,8 +67,7 @@ type AdminOptions struct {
 	// AllowLoopback lets whoever connects from this machine do without a token.
 	// Default false.
 	AllowLoopback bool
-	// OpenMetrics lets anybody who can connect read /metrics. From this machine
-	// it can always be read. Default false.
+	// OpenMetrics lets anybody who can connect read /metrics. Default false.
 	OpenMetrics bool
 	// AllowedHosts are the names that this listener is called by, beside
 	// localhost and IP addresses.

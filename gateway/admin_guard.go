@@ -36,6 +36,7 @@ func (a *Admin) handle(route string, open openness, serve http.HandlerFunc) http
 			}
 			level := slog.LevelDebug
 			switch {
+			case open == forProbes: // a change of health has a line of its own
 			case rec.status >= http.StatusInternalServerError:
 				level = slog.LevelError
 			case r.Method != http.MethodGet, rec.status >= http.StatusBadRequest:
@@ -50,7 +51,11 @@ func (a *Admin) handle(route string, open openness, serve http.HandlerFunc) http
 				panic(http.ErrAbortHandler) // cuts the connection: half an answer must not pass for a whole one
 			}
 		}()
-		p := a.sameSite(r)
+		foreign := a.sameSite
+		if open == forProbes {
+			foreign = ownPage
+		}
+		p := foreign(r)
 		if p == nil {
 			who, p = a.operator(r, open)
 		}
@@ -81,13 +86,19 @@ func scopeOf(method string) string {
 }
 
 // sameSite refuses what a browser sends for a page of somebody else: by a name
-// that was rebound to this address, or across sites and origins, reads included,
-// for a page that cannot see an answer can still have a profile taken. A request
-// of no browser has neither of the headers.
+// that was rebound to this address, or what ownPage refuses.
 func (a *Admin) sameSite(r *http.Request) *problem {
 	if !calledBy(r, a.o.AllowedHosts) {
 		return newProblem(CodeForbidden).withDetail("This listener does not go by that host name.")
 	}
+	return ownPage(r)
+}
+
+// ownPage refuses what a browser sends across sites and origins, reads included,
+// for a page that cannot see an answer can still have a profile taken. A request
+// of no browser has neither of the headers. For probes it is all: load balancers
+// and orchestrators call a process by names that it cannot know.
+func ownPage(r *http.Request) *problem {
 	if !ownOrigin(r) {
 		return newProblem(CodeForbidden).withDetail("Requests of other origins are refused.")
 	}
@@ -130,12 +141,9 @@ func (a *Admin) operator(r *http.Request, open openness) (Identity, *problem) {
 		who, p, _ := authorize(a.o.Auth, r, scopeOf(r.Method))
 		return who, p
 	}
-	local := fromThisMachine(r)
 	switch {
-	case local && a.o.AllowLoopback:
+	case a.o.AllowLoopback && fromThisMachine(r):
 		return Identity{UserID: loopbackOperator, Scopes: []string{ScopeAdmin}}, nil
-	case local && open == forScrapers:
-		return Identity{UserID: loopbackOperator}, nil
 	case open == forScrapers && a.o.OpenMetrics:
 		return Identity{}, nil
 	}

@@ -34,6 +34,15 @@ func TestAProcessWithoutAPublicListenerTellsItsHealthHere(t *testing.T) {
 		require.JSONEq(t, `{"status":"ok","checks":{"messages":"ok"}}`, d.ask(peer, http.MethodGet, "/readyz", "").body)
 		r := d.fetch(peer, "/readyz", with("Origin", "https://evil.example"))
 		require.Equal(t, http.StatusForbidden, r.status, "not for pages of other sites")
+		for _, name := range []string{"consumer:9090", "oncegate.shop.svc.cluster.local:9090", "lb.example.com"} {
+			byName := with("Host", name)
+			require.Equal(t, http.StatusOK, d.ask(peer, http.MethodGet, "/livez", "", byName).status, name)
+			require.Equal(t, http.StatusOK, d.ask(peer, http.MethodGet, "/readyz", "", byName).status, name)
+			for _, of := range []header{with("Origin", "https://evil.example"), with("Sec-Fetch-Site", "cross-site")} {
+				require.Equal(t, http.StatusForbidden, d.fetch(peer, "/readyz", byName, of).status, name)
+			}
+			require.Equal(t, http.StatusForbidden, d.ask(peer, http.MethodGet, "/metrics", "", byName).status, "health, and nothing else")
+		}
 	}
 	require.Equal(t, http.StatusOK, d.ask(here, http.MethodGet, "/metrics", "").status)
 	require.Equal(t, http.StatusUnauthorized, d.ask(elsewhere, http.MethodGet, "/metrics", "").status)

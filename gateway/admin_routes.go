@@ -15,10 +15,9 @@ type openness int
 const (
 	// forOperators: whoever is on this machine, if [AdminOptions.AllowLoopback].
 	forOperators openness = iota
-	// forScrapers: whoever is on this machine, and everybody with
-	// [AdminOptions.OpenMetrics].
+	// forScrapers: the same, and everybody with [AdminOptions.OpenMetrics].
 	forScrapers
-	// forProbes: whoever can connect; orchestrators have no token.
+	// forProbes: whoever can connect, by whatever name; orchestrators have no token.
 	forProbes
 )
 

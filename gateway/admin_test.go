@@ -118,7 +118,8 @@ func TestWhoMayDoWhat(t *testing.T) {
 		metrics, read int
 	}{
 		{"loopback, allowed", here, nil, true, false, 200, 200},
-		{"loopback, not allowed", here, nil, false, false, 200, 401},
+		{"loopback, not allowed", here, nil, false, false, 401, 401},
+		{"loopback, not allowed, open metrics", here, nil, false, true, 200, 401},
 		{"IPv6 loopback", "[::1]:1", nil, true, false, 200, 200},
 		{"mapped loopback", "[::ffff:127.0.0.1]:1", nil, true, false, 200, 200},
 		{"elsewhere", elsewhere, nil, true, false, 401, 401},

@@ -21,6 +21,10 @@ func (d *desk) fetch(peer, path string, headers ...header) reply {
 	for _, h := range headers {
 		h(req.Header)
 	}
+	if host := req.Header.Get("Host"); host != "" {
+		req.Host = host
+		req.Header.Del("Host")
+	}
 	rec := httptest.NewRecorder()
 	d.admin.Handler().ServeHTTP(rec, req)
 	return reply{rec.Code, rec.Header(), rec.Body.String()}

@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
+	"github.com/oncegate/oncegate/configs"
 	"github.com/oncegate/oncegate/internal/faultproxy"
 	"github.com/oncegate/oncegate/internal/testserver"
 )
@@ -154,6 +155,7 @@ func TestAFloodOfKeysIsBoundedPerUser(t *testing.T) {
 	server := testserver.StartRedis(t)
 	client := server.Client(t)
 	c := embedded(t.TempDir())
+	c.MySQL.DSN = configs.NewSecret(configs.EmbeddedDSN)
 	c.Redis.Addrs, c.Redis.OpTimeout = []string{server.Addr}, 500*time.Millisecond
 	c.Cache.MACKey = deployed(t, "", server.Addr).Cache.MACKey
 	const burst = 10
@@ -202,6 +204,7 @@ func TestAFullRedisStaysBounded(t *testing.T) {
 			require.NoError(t, client.ConfigSet(t.Context(), "maxmemory-policy", policy).Err())
 			require.NoError(t, client.ConfigSet(t.Context(), "maxmemory", fmt.Sprint(limit)).Err())
 			c := embedded(t.TempDir())
+			c.MySQL.DSN = configs.NewSecret(configs.EmbeddedDSN)
 			c.Redis.Addrs, c.Redis.OpTimeout = []string{server.Addr}, 500*time.Millisecond
 			c.Cache.MACKey = deployed(t, "", server.Addr).Cache.MACKey
 			c.Cache.ProcessTier = false

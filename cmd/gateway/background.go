@@ -19,18 +19,23 @@ func (a *App) background(name string, work func(ctx context.Context)) {
 	running.Go(func() { work(ctx) })
 	a.keep(name, func(closing context.Context) error {
 		cancel()
-		stopped := make(chan struct{})
-		go func() {
+		return within(closing, func() error {
 			running.Wait()
-			close(stopped)
-		}()
-		select {
-		case <-stopped:
 			return nil
-		case <-closing.Done():
-			return fmt.Errorf("it is still working: %w", closing.Err())
-		}
+		})
 	})
+}
+
+// within waits for an end that has no bound of its own until ctx ends.
+func within(ctx context.Context, end func() error) error {
+	ended := make(chan error, 1)
+	go func() { ended <- end() }()
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+		return fmt.Errorf("it is still working: %w", ctx.Err())
+	}
 }
 
 // openBackground starts what the configuration asks for beside requests.

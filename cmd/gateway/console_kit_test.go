@@ -38,6 +38,7 @@ func openConsole(t *testing.T) *console {
 	t.Helper()
 	c := &console{t: t, page: browser.New(t), redis: testserver.StartRedis(t)}
 	c.cfg = embedded(t.TempDir())
+	c.cfg.MySQL.DSN = configs.NewSecret(configs.EmbeddedDSN)
 	c.cfg.Redis.Addrs = []string{c.redis.Addr}
 	c.cfg.Redis.OpTimeout = 500 * time.Millisecond // this machine is busy
 	c.cfg.Breaker.OpenFor = 500 * time.Millisecond

@@ -3,7 +3,10 @@ package main
 import (
 	"context"
 	"errors"
+	"os"
+	"os/signal"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -25,9 +28,17 @@ func consumeCommand(env environment) *cobra.Command {
 
 Metrics, profiles and health are at admin.listen, under the guards of a
 gateway's admin listener; an empty admin.listen switches it off. Beside a gateway
-on the same machine it needs an address of its own.`,
+on the same machine it needs an address of its own.
+
+SIGINT and SIGTERM end it once the messages in hand are dealt with. SIGHUP
+changes nothing: the configuration is read at the start only.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
+			// Whoever sends it means a gateway that shall read its configuration again;
+			// without a handler it would end this process with messages in hand.
+			hangup := make(chan os.Signal, 1)
+			signal.Notify(hangup, syscall.SIGHUP)
+			defer signal.Stop(hangup)
 			loaded, err := loadWithoutGateway(c, env)
 			if err != nil {
 				return err
@@ -45,7 +56,7 @@ on the same machine it needs an address of its own.`,
 				return errors.Join(err, a.Close())
 			}
 			log.InfoContext(c.Context(), "reading payment events", "broker", cfg.Messages.Broker, "topic", cfg.Messages.Topic, "admin", a.consumerAddr())
-			return a.runConsumer(c.Context())
+			return a.runConsumer(c.Context(), hangup)
 		},
 	}, false)
 }
@@ -68,10 +79,23 @@ func (a *App) openConsumer(ctx context.Context, cfg *configs.Config) error {
 	}
 	a.keep("ledger", ledger.Close)
 	events, err := a.openMessages(cfg, ledger, registry)
-	if err != nil || cfg.Admin.Listen == "" {
+	if err != nil {
 		return err
 	}
-	return a.openConsumerAdmin(ctx, cfg, registry, renderer, a.consumerHealth(ledger, events))
+	health := a.consumerHealth(ledger, events)
+	// Opened before anything is read, and so closed after the last message in hand
+	// is dealt with: until then it tells that the consumer stops.
+	if cfg.Admin.Listen != "" {
+		if err := a.openConsumerAdmin(ctx, cfg, registry, renderer, health); err != nil {
+			return err
+		}
+	}
+	a.readMessages(events)
+	a.keep("readiness", func(context.Context) error {
+		health.Drain()
+		return nil
+	})
+	return nil
 }
 
 // consumerHealth follows what a consumer cannot do without.
@@ -101,14 +125,7 @@ func (a *App) openConsumerAdmin(
 			return err
 		}
 	}
-	if err := a.openAdmin(ctx, cfg, o); err != nil {
-		return err
-	}
-	a.keep("readiness", func(context.Context) error {
-		health.Drain()
-		return nil
-	})
-	return nil
+	return a.openAdmin(ctx, cfg, o)
 }
 
 // consumerAddr is where the admin listener of a consumer is, if it has one.
@@ -120,18 +137,24 @@ func (a *App) consumerAddr() string {
 }
 
 // runConsumer shows how it goes until ctx ends or the listener fails, and then
-// closes the App.
-func (a *App) runConsumer(ctx context.Context) error {
+// closes the App. To a hangup it says that there is nothing to read again.
+func (a *App) runConsumer(ctx context.Context, hangup <-chan os.Signal) error {
 	ended := make(chan error, 1)
 	var serving sync.WaitGroup
 	if a.admin != nil {
 		serving.Go(func() { ended <- a.admin.Serve() })
 	}
 	var err error
-	select {
-	case <-ctx.Done():
-		a.log.InfoContext(ctx, "stopping", "grace_ms", a.grace.Milliseconds())
-	case err = <-ended:
+	for running := true; running; {
+		select {
+		case <-hangup:
+			a.log.WarnContext(ctx, "SIGHUP changes nothing here: a consumer reads its configuration at its start; restart it to have it read again")
+		case <-ctx.Done():
+			a.log.InfoContext(ctx, "stopping", "grace_ms", a.grace.Milliseconds())
+			running = false
+		case err = <-ended:
+			running = false
+		}
 	}
 	err = errors.Join(err, a.Close())
 	serving.Wait()

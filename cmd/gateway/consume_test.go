@@ -46,13 +46,15 @@ func (j *journal) String() string {
 type reading struct {
 	t     *testing.T
 	log   *journal
-	admin string // where its admin listener is, or "off"
+	admin string             // where its admin listener is, or "off"
+	stop  context.CancelFunc // asks it to end, as a signal does
 }
 
 func consume(t *testing.T, vars []string, args ...string) *reading {
 	t.Helper()
 	r := &reading{t: t, log: &journal{}}
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
+	r.stop = stop
 	ended := make(chan int, 1)
 	go func() {
 		ended <- run(ctx, environment{args: append([]string{"consume"}, args...), vars: vars, stdout: io.Discard, stderr: r.log})

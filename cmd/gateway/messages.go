@@ -14,7 +14,8 @@ import (
 	"github.com/oncegate/oncegate/order"
 )
 
-// openMessages starts the consumer, if a broker is configured; nil otherwise.
+// openMessages opens the consumer, if a broker is configured; nil otherwise.
+// readMessages has it begin.
 func (a *App) openMessages(cfg *configs.Config, lifecycle order.Lifecycle, registry prometheus.Registerer) (*consumer.Consumer, error) {
 	m := &cfg.Messages
 	if m.Broker == "" {
@@ -33,12 +34,17 @@ func (a *App) openMessages(cfg *configs.Config, lifecycle order.Lifecycle, regis
 	if err != nil {
 		return nil, errors.Join(err, subscriber.Close())
 	}
+	a.keep("subscriber of payment events", func(ctx context.Context) error { return within(ctx, c.Close) })
+	return c, nil
+}
+
+// readMessages reads until the App closes, which waits for the messages in hand.
+func (a *App) readMessages(c *consumer.Consumer) {
 	a.background("consumer", func(ctx context.Context) {
 		if err := c.Run(ctx); err != nil && ctx.Err() == nil {
 			a.log.ErrorContext(ctx, "payment events are no longer read", "error", err)
 		}
 	})
-	return c, nil
 }
 
 func brokerOptions(a *App, m *configs.Messages) consumer.BrokerOptions {

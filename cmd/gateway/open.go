@@ -54,8 +54,12 @@ func (a *App) open(ctx context.Context, cfg *configs.Config) error {
 		return err
 	}
 	a.openBackground(cfg, ledger)
-	if _, err := a.openMessages(cfg, ledger, registry); err != nil {
+	events, err := a.openMessages(cfg, ledger, registry)
+	if err != nil {
 		return err
+	}
+	if events != nil {
+		a.readMessages(events)
 	}
 	webhooks, err := openWebhooks(cfg)
 	if err != nil {

@@ -22,25 +22,6 @@ const (
 	maxProbeBody = 1 << 20
 )
 
-func healthcheckCommand(env environment) *cobra.Command {
-	return withConfig(&cobra.Command{
-		Use:   "healthcheck",
-		Short: "Ask the gateway with this configuration whether it is ready; exit code 1 when it is not",
-		Args:  cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
-			loaded, err := loadWithoutGateway(c, env)
-			if err != nil {
-				return err
-			}
-			address, err := reachable("http.listen", loaded.Config.HTTP.Listen)
-			if err != nil {
-				return err
-			}
-			return probeHealth(c.Context(), env.stdout, &loaded.Config, address, "/readyz")
-		},
-	}, false)
-}
-
 func keyCommand(env environment) *cobra.Command {
 	inspect := withConfig(&cobra.Command{
 		Use:   "inspect USER KEY",
@@ -134,7 +115,7 @@ func ask(ctx context.Context, w io.Writer, client *http.Client, address, token s
 		return err
 	}
 	if resp.StatusCode != http.StatusOK {
-		return errors.New("the gateway answered " + resp.Status)
+		return errors.New("the answer was " + resp.Status)
 	}
 	return nil
 }

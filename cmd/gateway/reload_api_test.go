@@ -205,7 +205,7 @@ func TestAVersionThatWasLostIsNotTheOneThatTookItsNumber(t *testing.T) {
 func TestTheSettingsOfARunningGatewayArePrintedLikeAConfiguration(t *testing.T) {
 	t.Parallel()
 	path := fileOf(t, t.TempDir(), "auth: {hs256_secret: 0123456789abcdef0123456789abcdef}\nlimits: {rate: 2.5}\n"+
-		"redis: {addrs: ['127.0.0.1:1']}\ncache: {mac_key: 0123456789abcdef, prefix: 'yes'}\nretention: {responses: 45d}")
+		"mysql: {dsn: embedded}\nredis: {addrs: ['127.0.0.1:1']}\ncache: {mac_key: 0123456789abcdef, prefix: 'yes'}\nretention: {responses: 45d}")
 	r := startLive(t, Live{Sources: &configs.Sources{File: path}}, io.Discard)
 	vars := []string{"ONCEGATE_CONFIG=" + path}
 	flag := "--admin.listen=" + r.AdminAddr()

@@ -64,7 +64,10 @@ func TestPrometheusScrapesTheGatewayUnderTheNameOfTheRules(t *testing.T) {
 	require.NoError(t, yaml.Unmarshal(text, &settings))
 	require.Equal(t, "oncegate", settings.ScrapeConfigs[0].JobName)
 	require.Equal(t, []string{"gateway:9090"}, settings.ScrapeConfigs[0].StaticConfigs[0].Targets)
-	require.True(t, strings.HasSuffix(*observed(t).Services["gateway"].Environment["ONCEGATE_ADMIN__LISTEN"], ":9090"))
+	gateway := observed(t).Services["gateway"].Environment
+	require.True(t, strings.HasSuffix(*gateway["ONCEGATE_ADMIN__LISTEN"], ":9090"))
+	require.Contains(t, gateway, "ONCEGATE_ADMIN__ALLOWED_HOSTS")
+	require.Equal(t, "gateway", *gateway["ONCEGATE_ADMIN__ALLOWED_HOSTS"], "the listener refuses names that it does not go by")
 	for _, file := range settings.RuleFiles {
 		require.FileExists(t, filepath.Join(root, "deploy/observability", strings.TrimPrefix(file, "oncegate/")))
 	}

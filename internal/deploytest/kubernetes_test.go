@@ -53,6 +53,7 @@ func TestThePodsSettingsAreAccepted(t *testing.T) {
 			require.Equal(t, "0.0.0.0:8080", loaded.Config.HTTP.Listen, "the pod's port")
 			require.Equal(t, "0.0.0.0:9090", loaded.Config.Admin.Listen, "the pod's port")
 			require.False(t, loaded.Config.Admin.AllowLoopback)
+			require.Contains(t, loaded.Config.Admin.AllowedHosts, "oncegate-admin", "the Service that operators call it by")
 		}
 	}
 }

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"encoding/json"
+	"net/http"
+	"os"
+	"regexp"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/oncegate/oncegate/internal/testserver"
+)
+
+// nobody is where nobody listens.
+const nobody = "127.0.0.1:1"
+
+// imageCheck is what the image asks for, without the program.
+func imageCheck(t *testing.T) (args []string) {
+	t.Helper()
+	text, err := os.ReadFile("../../Dockerfile")
+	require.NoError(t, err)
+	found := regexp.MustCompile(`(?m)^HEALTHCHECK .* CMD (\[.*\])$`).FindSubmatch(text)
+	require.NotNil(t, found)
+	require.NoError(t, json.Unmarshal(found[1], &args))
+	require.Equal(t, "/oncegate", args[0])
+	return args[1:]
+}
+
+func TestTheImagesHealthCheckFitsAGatewayAndAConsumer(t *testing.T) {
+	t.Parallel()
+	r := start(t, embedded(t.TempDir()))
+	vars := []string{"ONCEGATE_HTTP__LISTEN=" + r.Addr(), "ONCEGATE_ADMIN__LISTEN=" + r.AdminAddr()}
+	code, stdout, stderr := command(t, vars, imageCheck(t)...)
+	require.Equal(t, exitOK, code, stderr)
+	require.Contains(t, stdout, `"redis":"ok"`)
+
+	broker := testserver.StartRedis(t)
+	c := consume(t, payments(t, broker))
+	eventually(t, "it is never ready", func() bool { status, _ := c.ask("/readyz"); return status == http.StatusOK })
+	vars = []string{"ONCEGATE_HTTP__LISTEN=" + nobody, "ONCEGATE_ADMIN__LISTEN=" + c.admin}
+	code, stdout, stderr = command(t, vars, imageCheck(t)...)
+	require.Equal(t, exitOK, code, stderr)
+	require.Contains(t, stdout, `"messages":"ok"`)
+	broker.Kill()
+	eventually(t, "a consumer without its broker is healthy", func() bool {
+		code, _, stderr = command(t, vars, imageCheck(t)...)
+		return code == exitFailed
+	})
+	require.Contains(t, stderr, "503")
+}
+
+func TestWhoseHealthIsAskedIsSaid(t *testing.T) {
+	t.Parallel()
+	r := start(t, embedded(t.TempDir()))
+	c := consume(t, payments(t, testserver.StartRedis(t)))
+	eventually(t, "it is never ready", func() bool { status, _ := c.ask("/readyz"); return status == http.StatusOK })
+	for _, ask := range []struct {
+		public, admin, of string
+		code              int
+		says              string
+	}{
+		{r.Addr(), c.admin, "gateway", exitOK, `"redis":"ok"`},
+		{r.Addr(), c.admin, "consumer", exitOK, `"messages":"ok"`},
+		{r.Addr(), nobody, "either", exitOK, `"redis":"ok"`},
+		{nobody, c.admin, "gateway", exitFailed, "connection refused"}, // and not the other one's health
+		{r.Addr(), nobody, "consumer", exitFailed, "connection refused"},
+		{nobody, "127.0.0.1:2", "either", exitFailed, "neither a gateway ("},
+		{nobody, r.AdminAddr(), "either", exitFailed, "404"}, // a gateway that takes no orders
+		{r.Addr(), "", "consumer", exitFailed, "admin.listen is empty"},
+		{r.Addr(), "127.0.0.1:0", "consumer", exitFailed, "admin.listen (127.0.0.1:0) takes a port"},
+		{r.Addr(), c.admin, "both", exitUsage, `--of must be gateway, consumer, either, not "both"`},
+	} {
+		code, stdout, stderr := command(t, nil, "healthcheck", "--http.listen="+ask.public, "--admin.listen="+ask.admin, "--of="+ask.of)
+		require.Equal(t, ask.code, code, "%+v: %s", ask, stderr)
+		require.Contains(t, stdout+stderr, ask.says, "%+v", ask)
+	}
+}
