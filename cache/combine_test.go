@@ -85,6 +85,15 @@ func openDesk(t *testing.T) *desk {
 	return d
 }
 
+// openBusyDesk is one whose first command is held on its way.
+func openBusyDesk(t *testing.T) *desk {
+	t.Helper()
+	d := openDesk(t)
+	d.call(t.Context(), "first")
+	require.Equal(t, 1, d.held())
+	return d
+}
+
 // call has somebody send a command.
 func (d *desk) call(ctx context.Context, name string) {
 	d.all.Go(func() {
@@ -162,9 +171,7 @@ func TestWhoComesDuringAnExchangeSharesTheNextOne(t *testing.T) {
 
 func TestExchangeHasABound(t *testing.T) {
 	t.Parallel()
-	d := openDesk(t)
-	d.call(t.Context(), "first")
-	require.Equal(t, 1, d.held())
+	d := openBusyDesk(t)
 	for i := range maxTogether + 1 {
 		d.call(t.Context(), fmt.Sprint(i))
 	}
@@ -180,9 +187,7 @@ func TestExchangeHasABound(t *testing.T) {
 
 func TestWhoLeavesBeforeHisCommandIsSentTakesItBack(t *testing.T) {
 	t.Parallel()
-	d := openDesk(t)
-	d.call(t.Context(), "first")
-	require.Equal(t, 1, d.held())
+	d := openBusyDesk(t)
 	gone, leave := context.WithCancel(t.Context())
 	d.call(gone, "gone")
 	d.waiting(1)
@@ -202,9 +207,7 @@ func TestWhoLeavesBeforeHisCommandIsSentTakesItBack(t *testing.T) {
 
 func TestWhoLeavesDuringHisExchangeIsNotHeldUp(t *testing.T) {
 	t.Parallel()
-	d := openDesk(t)
-	d.call(t.Context(), "first")
-	require.Equal(t, 1, d.held())
+	d := openBusyDesk(t)
 	gone, leave := context.WithCancel(t.Context())
 	d.call(gone, "gone")
 	d.call(gone, "gone too")
@@ -229,9 +232,7 @@ func TestWhoLeavesDuringHisExchangeIsNotHeldUp(t *testing.T) {
 // When all who waited have left, nobody waits for them to send.
 func TestNobodyWaitsForThoseWhoHaveLeft(t *testing.T) {
 	t.Parallel()
-	d := openDesk(t)
-	d.call(t.Context(), "first")
-	require.Equal(t, 1, d.held())
+	d := openBusyDesk(t)
 	gone, leave := context.WithCancel(t.Context())
 	for i := range maxTogether {
 		d.call(gone, fmt.Sprint(i))
@@ -278,9 +279,7 @@ func TestWhoIsCalledAndHasLeftCallsTheNextOne(t *testing.T) {
 
 func TestPanicOfTheOneWhoSendsIsNobodysSuccess(t *testing.T) {
 	t.Parallel()
-	d := openDesk(t)
-	d.call(t.Context(), "first")
-	require.Equal(t, 1, d.held())
+	d := openBusyDesk(t)
 	for i := range 3 {
 		d.call(t.Context(), fmt.Sprint(i))
 	}
@@ -309,9 +308,7 @@ func TestPanicOfTheOneWhoSendsIsNobodysSuccess(t *testing.T) {
 
 func TestErrorOfAnExchangeIsEveryones(t *testing.T) {
 	t.Parallel()
-	d := openDesk(t)
-	d.call(t.Context(), "first")
-	require.Equal(t, 1, d.held())
+	d := openBusyDesk(t)
 	for i := range 3 {
 		d.call(t.Context(), fmt.Sprint(i))
 	}
@@ -327,9 +324,7 @@ func TestErrorOfAnExchangeIsEveryones(t *testing.T) {
 
 func TestLargeCommandsAreNotPiledUp(t *testing.T) {
 	t.Parallel()
-	d := openDesk(t)
-	d.call(t.Context(), "first")
-	require.Equal(t, 1, d.held())
+	d := openBusyDesk(t)
 	large := strings.Repeat("x", enoughBytes/2)
 	for i := range 4 {
 		d.call(t.Context(), fmt.Sprint(large, i))
@@ -345,9 +340,7 @@ func TestLargeCommandsAreNotPiledUp(t *testing.T) {
 
 func TestTooManyWhoWaitAreRefused(t *testing.T) {
 	t.Parallel()
-	d := openDesk(t)
-	d.call(t.Context(), "first")
-	require.Equal(t, 1, d.held())
+	d := openBusyDesk(t)
 	gone, leave := context.WithCancel(t.Context())
 	for i := range maxQueued {
 		d.call(gone, fmt.Sprint(i))

@@ -26,7 +26,7 @@ func startSentinel(t *testing.T, master *testserver.RedisServer) (addr string) {
 	t.Helper()
 	binary, err := exec.LookPath("redis-server")
 	if err != nil {
-		t.Skip("a Sentinel needs a redis-server on the path")
+		testserver.Demand(t, fmt.Errorf("a Sentinel: redis-server: %w", testserver.ErrMissing))
 	}
 	host, masterPort, err := net.SplitHostPort(master.Addr)
 	require.NoError(t, err)

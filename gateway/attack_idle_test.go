@@ -3,6 +3,7 @@
 package gateway_test
 
 import (
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -14,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oncegate/oncegate/gateway"
+	"github.com/oncegate/oncegate/internal/testserver"
 )
 
 //nolint:paralleltest // it changes a limit of the process
@@ -71,7 +73,7 @@ func connections(t *testing.T, want int) int {
 		limit = raised
 	}
 	if limit.Cur < reserve+ends*enough {
-		t.Skipf("only %d files may be open (RLIMIT_NOFILE)", limit.Cur)
+		testserver.Demand(t, fmt.Errorf("more than %d open files (RLIMIT_NOFILE): %w", limit.Cur, testserver.ErrForbidden))
 	}
 	if limit.Cur < needed {
 		want = int((limit.Cur - reserve) / ends)

@@ -18,7 +18,7 @@ const (
 func aside(t *testing.T, inTheCut string) (seed uint64, engines []string) {
 	t.Helper()
 	if *runFor < shortest {
-		t.Skip("make chaos runs it")
+		t.Skip("make chaos and make chaos-short run it")
 	}
 	if seed = *runSeed; seed == 0 {
 		seed = uint64(time.Now().UnixNano())

@@ -18,8 +18,8 @@ import (
 // meanwhile. The server looks for room once a minute.
 func TestAFullLogDiskIsUnknownAndThenTrue(t *testing.T) {
 	t.Parallel()
-	if *runFor < 2*time.Minute {
-		t.Skip("it takes more than a minute: make chaos runs it")
+	if *runFor < shortest {
+		t.Skip("it takes more than a minute: make chaos and make chaos-short run it")
 	}
 	for _, engine := range []string{"MySQL", "MariaDB"} {
 		t.Run(engine, func(t *testing.T) {
