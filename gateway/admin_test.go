@@ -106,6 +106,15 @@ func TestOperatorsProvisionUsersAndStock(t *testing.T) {
 	require.Equal(t, "NOT_FOUND", d.ask(here, http.MethodGet, "/admin/v2", "").problem(t).Code)
 }
 
+func TestAChangeWithAQueryIsRefused(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	r := d.ask(here, http.MethodPut, "/admin/v1/stock/a?dry_run=true", `{"available":1}`)
+	require.Equal(t, http.StatusBadRequest, r.status)
+	require.Equal(t, []string{"?dry_run=true"}, r.problem(t).paths())
+	require.Equal(t, http.StatusOK, d.ask(here, http.MethodPut, "/admin/v1/stock/a", `{"available":1}`).status/100*100)
+}
+
 func TestWhoMayDoWhat(t *testing.T) {
 	t.Parallel()
 	admin, orders := as("ops", gateway.ScopeAdmin), as("alice", gateway.ScopeOrders)
