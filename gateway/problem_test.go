@@ -96,8 +96,10 @@ func TestCursorsComeBack(t *testing.T) {
 	got, ok := parseCursor(cursorOf(id))
 	require.True(t, ok)
 	require.Equal(t, id, got)
-	for _, s := range []string{"", "x", cursorOf(id) + "A", cursorOf(id)[:21], cursorOf(order.ID{}), "====",
-		cursorOf(id)[:12] + "\r" + cursorOf(id)[12:], cursorOf(id) + "\n", cursorOf(id)[:21] + "\n", "\r\n" + cursorOf(id)[:20]} {
+	for _, s := range []string{
+		"", "x", cursorOf(id) + "A", cursorOf(id)[:21], cursorOf(order.ID{}), "====",
+		cursorOf(id)[:12] + "\r" + cursorOf(id)[12:], cursorOf(id) + "\n", cursorOf(id)[:21] + "\n", "\r\n" + cursorOf(id)[:20],
+	} {
 		_, ok := parseCursor(s)
 		require.False(t, ok, s)
 	}

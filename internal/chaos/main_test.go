@@ -4,6 +4,7 @@ package chaos
 
 import (
 	"os"
+	"strings"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -23,4 +24,9 @@ func (s suite) Run() int {
 	return code
 }
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(suite{testserver.Stopping(m)}) }
+func TestMain(m *testing.M) {
+	if addrs := os.Getenv(balancerVariable); addrs != "" {
+		os.Exit(balanceInstead(strings.Split(addrs, ",")))
+	}
+	goleak.VerifyTestMain(suite{testserver.Stopping(m)})
+}

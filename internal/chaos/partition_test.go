@@ -11,8 +11,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/oncegate/oncegate/internal/faultproxy"
 )
 
 // TestAPartedGatewayLosesNothing: one of three gateways has a network of its own,
@@ -85,7 +83,7 @@ func (w *world) move(s *site, n *network) {
 	for _, s := range w.sites {
 		addrs = append(addrs, s.addr)
 	}
-	w.front = faultproxy.NewBalancer(w.t, addrs)
+	w.balance(addrs)
 	s.start()
 	s.ready()
 }

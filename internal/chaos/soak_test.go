@@ -30,7 +30,8 @@ const (
 func plentiful() scale {
 	return scale{
 		users: 500, cents: 1_000_000_000_00, stock: 20_000,
-		settings: map[string]string{"ONCEGATE_TTL__RECEIPT": soakReceipts.String()},
+		settings:    map[string]string{"ONCEGATE_TTL__RECEIPT": soakReceipts.String()},
+		ownBalancer: true,
 	}
 }
 
@@ -82,14 +83,14 @@ func TestALongRunLeavesNothingBehind(t *testing.T) { //nolint:paralleltest // a 
 	s.requireNoGrowth(rate)
 }
 
-// openFiles bounds the rate by the files that this process may have open: while the
-// database is away, all who come within seconds wait at once, and each request
-// takes three.
+// openFiles bounds the rate by the files that the balancer may have open: while the
+// database is away, all who come within [patience] wait at once, with up to three
+// requests each, and every request takes two.
 func openFiles(t *testing.T, rate float64) float64 {
 	t.Helper()
 	var limit syscall.Rlimit
 	require.NoError(t, syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit))
-	return min(rate, float64(limit.Cur)/120)
+	return min(rate, float64(limit.Cur)/(2*3*patience.Seconds()))
 }
 
 // soakFaults are all of them, but the first gateway lives through the whole run:
@@ -132,7 +133,8 @@ func (s *soak) ceiling(length time.Duration) float64 {
 func (s *soak) name(slice int) string { return fmt.Sprintf("s%xn%d", s.seed&0xffffffff, slice) }
 
 // slice sends customers for a while, with faults and then without, takes a sample
-// while they still come, and judges.
+// while they still come, and judges. What the connections of customers take goes
+// up and down with them, and is counted when they have gone.
 func (s *soak) slice(n int, length time.Duration, rate float64, begun time.Time) {
 	ctx, cancel := context.WithCancel(s.t.Context())
 	defer cancel()
@@ -146,6 +148,8 @@ func (s *soak) slice(n int, length time.Duration, rate float64, begun time.Time)
 	now := s.sampleOf(time.Since(begun))
 	cancel()
 	s.settle(tr, run)
+	s.requireNothingOpen()
+	now.goroutines, now.files = s.gauge("go_goroutines"), s.gauge("process_open_fds")
 	s.keep(fmt.Sprintf("%.1f", now.at.Minutes()), now)
 }
 

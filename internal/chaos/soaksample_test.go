@@ -39,13 +39,11 @@ func (s *soak) keep(label string, now sample) {
 
 func (s *soak) sampleOf(at time.Duration) sample {
 	s.t.Helper()
-	n := sample{at: at}
-	for name, value := range map[string]*float64{
-		"process_resident_memory_bytes": &n.resident, "go_goroutines": &n.goroutines, "process_open_fds": &n.files,
-	} {
-		var err error
-		*value, err = s.sites[0].gauge(name)
-		require.NoError(s.t, err)
+	n := sample{
+		at:         at,
+		resident:   s.gauge("process_resident_memory_bytes"),
+		goroutines: s.gauge("go_goroutines"),
+		files:      s.gauge("process_open_fds"),
 	}
 	// The list of processes has their statements, some with bytes that are no text.
 	var name string
@@ -59,6 +57,14 @@ func (s *soak) sampleOf(at time.Duration) sample {
 	require.NoError(s.t, err)
 	n.redisKeys, n.redisMemory = int(keys), s.memory()
 	return n
+}
+
+// gauge is a metric of the gateway that nothing ends.
+func (s *soak) gauge(name string) float64 {
+	s.t.Helper()
+	value, err := s.sites[0].gauge(name)
+	require.NoError(s.t, err)
+	return value
 }
 
 // tableBytes is what the tables and their indexes take.

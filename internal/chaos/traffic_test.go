@@ -60,7 +60,7 @@ func (w *world) newTraffic(run string, seed uint64) *traffic {
 	require.NoError(w.t, err)
 	tr := &traffic{t: w.t, sent: make(chan struct{})}
 	tr.client, err = wire.New(wire.Options{
-		Target: &url.URL{Scheme: "http", Host: w.front.Addr()}, Timeout: patience,
+		Target: &url.URL{Scheme: "http", Host: w.front}, Timeout: patience,
 	})
 	require.NoError(w.t, err)
 	tr.driver = drive.New(drive.Options{

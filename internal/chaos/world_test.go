@@ -42,6 +42,8 @@ type scale struct {
 	ownClocks bool
 	// ownDisk gives the database a disk that can lose its power.
 	ownDisk bool
+	// ownBalancer runs the balancer as a process, with open files of its own.
+	ownBalancer bool
 }
 
 // scarce is a deployment in which the busiest user runs out of money, and both
@@ -60,7 +62,7 @@ type world struct {
 	database *testserver.SQLServer
 	redis    *testserver.RedisServer
 	sites    []*site
-	front    *faultproxy.Balancer
+	front    string        // address of the balancer
 	dsn      string        // of an administrator, straight to the server
 	admin    *sql.DB       // the same, opened
 	shop     *mysql.Config // of the gateways
@@ -107,7 +109,7 @@ func newWorldOf(t *testing.T, of scale, engine string, program string) *world {
 		w.sites = append(w.sites, s)
 		addrs = append(addrs, s.addr)
 	}
-	w.front = faultproxy.NewBalancer(t, addrs)
+	w.balance(addrs)
 	for _, s := range w.sites {
 		s.start()
 	}

@@ -3,6 +3,7 @@ package faultproxy
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"sync"
@@ -29,25 +30,54 @@ type Balancer struct {
 // NewBalancer starts a balancer in front of the addresses; it ends with the test.
 func NewBalancer(tb testing.TB, backends []string) *Balancer {
 	tb.Helper()
-	listener, err := new(net.ListenConfig).Listen(tb.Context(), "tcp", "127.0.0.1:0")
+	b, err := listen("127.0.0.1:0", backends)
 	if err != nil {
 		tb.Fatalf("faultproxy: balancer: %v", err)
 	}
-	b := &Balancer{listener: listener, backends: backends, open: map[net.Conn]struct{}{}}
 	b.running.Go(func() {
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				if !errors.Is(err, net.ErrClosed) {
-					tb.Errorf("faultproxy: balancer: %v", err)
-				}
-				return
-			}
-			b.running.Go(func() { b.serve(conn) })
+		if err := b.accept(); err != nil {
+			tb.Errorf("faultproxy: balancer: %v", err)
 		}
 	})
 	tb.Cleanup(b.close)
 	return b
+}
+
+// Balance is a balancer at an address of its own for as long as the process
+// lives, for a process that does nothing else: each request takes two of its
+// files. It returns only with an error.
+func Balance(addr string, backends []string) error {
+	b, err := listen(addr, backends)
+	if err != nil {
+		return fmt.Errorf("faultproxy: balancer: %w", err)
+	}
+	defer b.close()
+	if err := b.accept(); err != nil {
+		return fmt.Errorf("faultproxy: balancer: %w", err)
+	}
+	return nil
+}
+
+func listen(addr string, backends []string) (*Balancer, error) {
+	listener, err := new(net.ListenConfig).Listen(context.Background(), "tcp", addr)
+	if err != nil {
+		return nil, err
+	}
+	return &Balancer{listener: listener, backends: backends, open: map[net.Conn]struct{}{}}, nil
+}
+
+// accept serves connections until the balancer is closed.
+func (b *Balancer) accept() error {
+	for {
+		conn, err := b.listener.Accept()
+		if errors.Is(err, net.ErrClosed) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		b.running.Go(func() { b.serve(conn) })
+	}
 }
 
 // Addr is where customers connect.
