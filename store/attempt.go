@@ -100,7 +100,7 @@ func (w *worker) attempt(ctx context.Context, group []*pending) ([]outcome, *fai
 				p.unknown, p.unknownAt = true, v.server
 			}
 		}
-		return nil, &failure{fault: faultUnavailable, err: fmt.Errorf("commit: %w", err), committing: true, server: v.server}
+		return nil, &failure{fault: w.s.faultOf(err), err: err, committing: true}
 	}
 	clock.done(stepCommit)
 	crashpoint.Hit(crashpoint.AfterCommit)

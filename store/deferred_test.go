@@ -104,3 +104,39 @@ func TestDeferredRequestThatCannotSucceedEndsAsFailed(t *testing.T) {
 		require.Zero(t, n)
 	})
 }
+
+// As another version of the program may have written it.
+func TestDeferredRequestThatCannotBeReadHoldsUpNobody(t *testing.T) {
+	t.Parallel()
+	for name, content := range map[string]string{"no JSON": "{", "no command": `{"operation":"orders.create"}`} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			onEngines(t, func(t *testing.T, dsn string) {
+				h := openHarness(t, Options{DSN: dsn})
+				account(t, h, "ann", 100_00)
+				_, err := h.Accept(t.Context(), batchOf(t, "ann", "bad", 2, 1_00))
+				require.NoError(t, err)
+				_, err = h.reads.ExecContext(t.Context(), "UPDATE deferred_requests SET content = ?", []byte(content))
+				require.NoError(t, err)
+				_, err = h.Accept(t.Context(), batchOf(t, "ann", "good", 2, 1_00))
+				require.NoError(t, err)
+
+				o := DeferredOptions{Lease: time.Minute, MaxAttempts: 2}
+				_, err = h.carryOutNext(t.Context(), o)
+				require.ErrorIs(t, err, errUnreadable)
+				_, err = h.carryOutNext(t.Context(), o)
+				require.NoError(t, err, "the one behind it")
+				require.Equal(t, "replayed", kinds(submit(t, h, batchOf(t, "ann", "good", 2, 1_00))()))
+
+				_, err = h.reads.ExecContext(t.Context(), "UPDATE deferred_requests SET lease_until = created_at")
+				require.NoError(t, err)
+				_, err = h.carryOutNext(t.Context(), o)
+				require.NoError(t, err)
+				r, err := h.Find(t.Context(), "ann", "bad")
+				require.NoError(t, err)
+				require.Equal(t, order.Failed, r.State)
+				require.Contains(t, string(r.Response.Body), string(order.ExecutionFailed))
+			})
+		})
+	}
+}

@@ -19,7 +19,8 @@ type DeferredOptions struct {
 	// Poll is how often an idle worker looks for work. Default 200 ms.
 	Poll time.Duration
 	// MaxAttempts is how often a request is tried that the database refuses for
-	// good, before it is answered as failed. Default 5.
+	// good, or that this program cannot read, before it is answered as failed.
+	// Default 5.
 	MaxAttempts int
 }
 
@@ -43,8 +44,11 @@ func (s *Store) RunDeferred(ctx context.Context, o DeferredOptions) {
 
 // leased is a request that this worker has until its lease is over.
 type leased struct {
-	cmd      *order.Command
+	user     string
+	key      order.Key
 	attempts int
+	cmd      *order.Command
+	fault    error // why there is no command
 }
 
 // carryOutNext takes one request and decides it; false when there is none.
@@ -55,14 +59,17 @@ func (s *Store) carryOutNext(ctx context.Context, o DeferredOptions) (bool, erro
 	}
 	dctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), o.Lease/2)
 	defer cancel()
-	_, err = s.decide(dctx, &pending{cmd: job.cmd, deferred: true})
+	if err = job.fault; err == nil {
+		_, err = s.decide(dctx, &pending{cmd: job.cmd, deferred: true})
+	}
 	if errors.Is(err, order.ErrInternal) && order.OutcomeOf(err) == order.OutcomeNotCommitted && job.attempts >= o.MaxAttempts {
-		return true, s.failDeferred(dctx, job.cmd)
+		return true, s.failDeferred(dctx, job)
 	}
 	return true, err
 }
 
-// lease takes the request that waits longest and is nobody's.
+// lease takes the request that waits longest and is nobody's, one that cannot be
+// read as well: the others are behind it.
 func (s *Store) lease(ctx context.Context, length time.Duration) (job *leased, err error) {
 	err = s.inTransaction(ctx, "lease a deferred request", func(t *transaction) error {
 		job = nil
@@ -79,15 +86,10 @@ func (s *Store) lease(ctx context.Context, length time.Duration) (job *leased, e
 		}); err != nil || !found {
 			return err
 		}
-		var c deferredContent
-		if err := json.Unmarshal(content, &c); err != nil {
-			return fmt.Errorf("%w: a deferred request: %w", errUnreadable, err)
+		job = &leased{user: key.first, key: order.Key(key.second), attempts: attempts + 1}
+		if job.cmd, err = readDeferred(key, content); err != nil {
+			job.fault = order.Undecided(order.OutcomeNotCommitted, fmt.Errorf("%w: %w: a deferred request: %w", order.ErrInternal, errUnreadable, err))
 		}
-		cmd, err := order.NewCommand(c.Operation, key.first, order.Key(key.second), c.Lines)
-		if err != nil {
-			return fmt.Errorf("%w: a deferred request: %w", errUnreadable, err)
-		}
-		job = &leased{cmd: cmd, attempts: attempts + 1}
 		t.q.reset("UPDATE deferred_requests SET attempts = attempts + 1, lease_until = ")
 		t.q.bind(t.d.instant(now.Add(length)))
 		t.q.add(" WHERE user_id = ")
@@ -99,11 +101,19 @@ func (s *Store) lease(ctx context.Context, length time.Duration) (job *leased, e
 	return job, err
 }
 
+func readDeferred(key pair, content []byte) (*order.Command, error) {
+	var c deferredContent
+	if err := json.Unmarshal(content, &c); err != nil {
+		return nil, err
+	}
+	return order.NewCommand(c.Operation, key.first, order.Key(key.second), c.Lines)
+}
+
 // failDeferred ends a request that can never succeed: as failed, with a reason,
 // instead of trying it for ever.
-func (s *Store) failDeferred(ctx context.Context, c *order.Command) error {
+func (s *Store) failDeferred(ctx context.Context, job *leased) error {
 	return s.inTransaction(ctx, "fail a deferred request", func(t *transaction) error {
-		p := &pending{cmd: c, ids: make([]order.ID, len(c.Lines))}
+		p := &pending{cmd: &order.Command{UserID: job.user, Key: job.key}}
 		group := []*pending{p}
 		v := newView()
 		if err := t.lockUsers(v, group); err != nil {
@@ -117,7 +127,7 @@ func (s *Store) failDeferred(ctx context.Context, c *order.Command) error {
 			return nil // somebody else has ended it
 		}
 		rec.receipt.State = order.Failed
-		rec.receipt.Response = s.o.Renderer.Rejected(c.Operation, order.Rejection{Code: order.ExecutionFailed})
-		return t.settleRecords(&writes{settled: []writtenRecord{{c.UserID, c.Key, rec}}})
+		rec.receipt.Response = s.o.Renderer.Rejected(rec.operation, order.Rejection{Code: order.ExecutionFailed})
+		return t.settleRecords(&writes{settled: []writtenRecord{{job.user, job.key, rec}}})
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"strconv"
 	"strings"
@@ -48,8 +49,9 @@ func mysqlDialect(server serverInfo) *dialect {
 const strictMode = "'ONLY_FULL_GROUP_BY,STRICT_TRANS_TABLES,NO_ZERO_IN_DATE,NO_ZERO_DATE,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION'"
 
 // session returns the driver's configuration for one pool. Whatever the DSN
-// says, code pins what the decision rests on: isolation, strict mode, UTC, the
-// order of the time limits, and matched (not changed) row counts.
+// says, code pins what the decision rests on: isolation, strict mode, checked
+// indexes, UTF-8, UTC, the order of the time limits, and matched (not changed)
+// row counts.
 func (o *Options) session(base *mysql.Config, mariadb, autocommit bool) *mysql.Config {
 	c := base.Clone()
 	c.ParseTime = true
@@ -64,28 +66,65 @@ func (o *Options) session(base *mysql.Config, mariadb, autocommit bool) *mysql.C
 	c.ReadTimeout = o.ReadTimeout
 	c.WriteTimeout = o.ReadTimeout
 	c.Logger = driverLog{o.Logger}
-	if c.Params == nil {
-		c.Params = map[string]string{}
+	_ = c.Apply(mysql.TimeTruncate(0)) // it cannot fail
+	c.Params = pinned(c.Params, o.variables(mariadb, autocommit))
+	return c
+}
+
+// variables are the system variables of a session that code pins.
+func (o *Options) variables(mariadb, autocommit bool) map[string]string {
+	vars := map[string]string{
+		"sql_mode":                 strictMode,
+		"time_zone":                "'+00:00'",
+		"innodb_lock_wait_timeout": seconds(o.LockWaitTimeout),
+		"wait_timeout":             seconds(o.WaitTimeout),
+		"autocommit":               "1",
+		// Without them the last word of the indexes may be skipped.
+		"unique_checks": "1", "foreign_key_checks": "1",
+		// Texts are UTF-8: read as anything else, two of them may become one.
+		"character_set_client": "utf8mb4", "character_set_connection": "utf8mb4", "character_set_results": "utf8mb4",
+	}
+	if !autocommit {
+		// Every statement is part of a transaction, so none can slip out of one:
+		// after a deadlock the server would otherwise run the next one by itself.
+		vars["autocommit"] = "0"
 	}
 	isolation := "transaction_isolation"
 	if mariadb {
 		isolation = "tx_isolation" // MariaDB below 11.1 knows no other name
 	}
-	for _, name := range []string{"tx_isolation", "transaction_isolation"} {
-		delete(c.Params, name)
+	vars[isolation] = "'READ-COMMITTED'"
+	return vars
+}
+
+// pinned is what a session sets: what the DSN says, but for the variables that
+// code pins. The driver sends all of them in one statement in no certain order,
+// so none may be there twice, however the DSN spells it.
+func pinned(params, vars map[string]string) map[string]string {
+	all := maps.Clone(vars)
+	for param, value := range params {
+		name := variableName(param)
+		_, ours := vars[name]
+		switch {
+		case ours, name == "tx_isolation", name == "transaction_isolation", name == "collation_connection":
+		default:
+			all[param] = value
+		}
 	}
-	c.Params[isolation] = "'READ-COMMITTED'"
-	c.Params["sql_mode"] = strictMode
-	c.Params["time_zone"] = "'+00:00'"
-	c.Params["innodb_lock_wait_timeout"] = seconds(o.LockWaitTimeout)
-	c.Params["wait_timeout"] = seconds(o.WaitTimeout)
-	c.Params["autocommit"] = "1"
-	if !autocommit {
-		// Every statement is part of a transaction, so none can slip out of one:
-		// after a deadlock the server would otherwise run the next one by itself.
-		c.Params["autocommit"] = "0"
+	return all
+}
+
+// variableName is the name of the variable that a parameter of a DSN sets. Case
+// does not matter to the server, and a scope may stand before the name.
+func variableName(param string) string {
+	name := strings.ToLower(strings.ReplaceAll(param, "`", ""))
+	name = strings.TrimPrefix(strings.TrimSpace(name), "@@")
+	for _, scope := range []string{"session", "local"} {
+		if rest, ok := strings.CutPrefix(name, scope); ok && rest != "" && strings.ContainsRune(". \t", rune(rest[0])) {
+			name = strings.TrimLeft(rest, ". \t")
+		}
 	}
-	return c
+	return name
 }
 
 func seconds(d time.Duration) string {
@@ -158,6 +197,12 @@ const (
 	erGroupWaitAfter    = 3798
 	erGroupStopping     = 3799
 	erDiskFull          = 1021
+	erOutOfMemory       = 1037
+	erOutOfResources    = 1041
+	erCannotMakeThread  = 1135
+	erUserResources     = 1226 // connections of this account, mostly
+	erStatementTimeout  = 1969 // MariaDB: max_statement_time
+	erQueryTimeout      = 3024 // MySQL: max_execution_time
 	erTableFull         = 1114
 	erErrorDuringCommit = 1180
 	erBinlogImpossible  = 1598 // MySQL: the log's disk failed during COMMIT, the server ends itself
@@ -182,7 +227,8 @@ func classifyMySQL(err error) fault {
 		case erConCount, erServerShutdown, erUserLimit, erQueryInterrupted, erOptionPreventsRun, erReadOnlyTx,
 			erReadOnlyMode, erIdleClosed, erDiskFull, erTableFull, erErrorDuringCommit, erUnknownCom,
 			erConnectionKilled, erSessionKilled, erRunHook, erHoldTimeout, erHoldKilled, erHoldMemberStatus,
-			erGroupNotOnline, erGroupWaitBefore, erGroupWaitAfter, erGroupStopping, erBinlogImpossible:
+			erGroupNotOnline, erGroupWaitBefore, erGroupWaitAfter, erGroupStopping, erBinlogImpossible,
+			erOutOfMemory, erOutOfResources, erCannotMakeThread, erUserResources, erStatementTimeout, erQueryTimeout:
 			return faultUnavailable
 		default:
 			return faultPermanent

@@ -37,16 +37,19 @@ func TestASchemaThatDriftedIsRefused(t *testing.T) {
 	}
 }
 
-// Whatever the DSN says, code pins what the decision rests on.
+// Whatever the DSN says, and however it spells it, code pins what the decision
+// rests on.
 func TestSessionsArePinnedWhateverTheDSNSays(t *testing.T) {
 	t.Parallel()
 	onServers(t, func(t *testing.T, dsn string) {
 		c, err := mysql.ParseDSN(dsn)
 		require.NoError(t, err)
 		c.ClientFoundRows, c.InterpolateParams, c.MultiStatements = false, false, true
+		require.NoError(t, c.Apply(mysql.Charset("latin1", "latin1_swedish_ci"), mysql.TimeTruncate(time.Hour)))
 		c.Params = map[string]string{
-			"sql_mode": "''", "time_zone": "'+05:00'", "autocommit": "1",
-			"innodb_lock_wait_timeout": "50", "wait_timeout": "28800",
+			"SQL_MODE": "''", "@@time_zone": "'+05:00'", "session autocommit": "1", "`innodb_lock_wait_timeout`": "50",
+			"@@LOCAL.wait_timeout": "28800", "Unique_Checks": "0", "foreign_key_checks": "0",
+			"character_set_client": "latin1", "max_sort_length": "512",
 		}
 		h := openHarness(t, Options{DSN: c.FormatDSN(), LockWaitTimeout: time.Second, WaitTimeout: 20 * time.Second})
 		isolation := "@@transaction_isolation"
@@ -55,6 +58,9 @@ func TestSessionsArePinnedWhateverTheDSNSays(t *testing.T) {
 		}
 		for name, want := range map[string]string{
 			isolation: "READ-COMMITTED", "@@time_zone": "+00:00", "@@innodb_lock_wait_timeout": "1", "@@wait_timeout": "20", "@@autocommit": "0",
+			"@@unique_checks": "1", "@@foreign_key_checks": "1",
+			"@@character_set_client": "utf8mb4", "@@character_set_connection": "utf8mb4", "@@character_set_results": "utf8mb4",
+			"@@max_sort_length": "512", // which is the DSN's to say
 		} {
 			var got string
 			require.NoError(t, h.writes.QueryRowContext(t.Context(), "SELECT "+name).Scan(&got))
@@ -62,6 +68,9 @@ func TestSessionsArePinnedWhateverTheDSNSays(t *testing.T) {
 		}
 		_, err = h.writes.ExecContext(t.Context(), "INSERT INTO stock (sku, available, supplied) VALUES (REPEAT('x', 65), 1, 1)")
 		require.Error(t, err, "a key that is too long must never be cut")
+		var at time.Time
+		require.NoError(t, h.reads.QueryRowContext(t.Context(), "SELECT CAST(? AS DATETIME(3))", time.Date(2026, 11, 29, 12, 34, 56, 789e6, time.UTC)).Scan(&at))
+		require.Equal(t, 789*time.Millisecond, time.Duration(at.Nanosecond()), "a time must never be cut")
 	})
 }
 
@@ -98,4 +107,19 @@ func onRawSession(t *testing.T, dsn string, use func(*sql.DB)) {
 	require.NoError(t, err)
 	defer func() { require.NoError(t, db.Close()) }()
 	use(db)
+}
+
+func TestNoVariableIsSetTwice(t *testing.T) {
+	t.Parallel()
+	for _, param := range []string{
+		"autocommit", "AUTOCOMMIT", "`autocommit`", "@@autocommit", "@@session.autocommit", "@@SESSION.AutoCommit",
+		"@@local.autocommit", "session autocommit", "LOCAL  autocommit", "@@session . autocommit", "@@session.`autocommit`",
+		"tx_isolation", "transaction_isolation", "SESSION Transaction_Isolation", "collation_connection",
+	} {
+		o := Options{DSN: "u@tcp(a:1)/d", LockWaitTimeout: time.Second, WaitTimeout: time.Minute}
+		c := o.session(&mysql.Config{Params: map[string]string{param: "1", "session_track_gtids": "own_gtid"}}, false, false)
+		want := o.variables(false, false)
+		want["session_track_gtids"] = "own_gtid"
+		require.Equal(t, want, c.Params, param)
+	}
 }

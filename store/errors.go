@@ -56,6 +56,18 @@ func classifyCommon(err error) fault {
 // locks promised: somebody changed a locked row, or a proxy answered for it.
 var errGuard = errors.New("a guarded update did not match the rows that were locked")
 
+// errCommit says that COMMIT was sent, and not answered with success. Whatever
+// the server's error says, the outcome is unknown.
+var errCommit = errors.New("commit")
+
+// faultOf sorts an error of a transaction.
+func (s *Store) faultOf(err error) fault {
+	if errors.Is(err, errCommit) {
+		return faultUnavailable
+	}
+	return s.d.classify(err)
+}
+
 // translate turns a driver's error of a plain read or write into the domain's.
 func (s *Store) translate(doing string, err error) error {
 	switch {
@@ -63,7 +75,7 @@ func (s *Store) translate(doing string, err error) error {
 		return nil
 	case errors.Is(err, sql.ErrNoRows):
 		return order.ErrNotFound
-	case s.d.classify(err) == faultPermanent:
+	case s.faultOf(err) == faultPermanent:
 		return fmt.Errorf("%s: %w: %w", doing, order.ErrInternal, err)
 	default:
 		return fmt.Errorf("%s: %w: %w", doing, order.ErrUnavailable, err)

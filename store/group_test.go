@@ -178,6 +178,10 @@ func TestForeignWriterCostsOnlyItsOwnKey(t *testing.T) {
 		}
 		id := foreign("ann", "k", 1_00)
 		foreign("bob", "k", 1_00)
+		// An answer that this version of the program would not write.
+		require.Equal(t, "created", kinds(submit(t, h, command(t, "dan", "old", potsticker(1)))()))
+		_, err := h.reads.ExecContext(t.Context(), "UPDATE idempotency_records SET response_body = ?", []byte("as it was written"))
+		require.NoError(t, err)
 
 		release := holdWorker(t, h)
 		wait := submit(t, h,
@@ -185,12 +189,14 @@ func TestForeignWriterCostsOnlyItsOwnKey(t *testing.T) {
 			command(t, "bob", "k", potsticker(2_00)), // something else
 			command(t, "cid", "k", potsticker(3_00)),
 			command(t, "dan", "k", potsticker(4_00)),
+			command(t, "dan", "old", potsticker(1)),
 		)
 		release()
 		results := wait()
-		require.Equal(t, "replayed reused created created", kinds(results))
+		require.Equal(t, "replayed reused created created replayed", kinds(results))
+		require.Equal(t, "as it was written", string(results[4].decision.Receipt.Response.Body), "its neighbours' trouble is not its own")
 		require.Contains(t, string(results[0].decision.Receipt.Response.Body), id.String())
-		for user, want := range map[string]order.Amount{"ann": 30_00, "bob": 30_00, "cid": 27_00, "dan": 26_00} {
+		for user, want := range map[string]order.Amount{"ann": 30_00, "bob": 30_00, "cid": 27_00, "dan": 25_99} {
 			balance, err := h.Balance(t.Context(), user)
 			require.NoError(t, err)
 			require.Equal(t, want, balance, user)

@@ -60,7 +60,7 @@ func (h *heartbeat) once(ctx context.Context) error {
 }
 
 // Health returns why the database did not answer the last heartbeat, or nil.
-// It is at most about a second old and costs nothing.
+// It costs nothing. It is a second old at most, and as long as the next one takes.
 func (s *Store) Health() error {
 	if err := s.beat.failed.Load(); err != nil {
 		return *err

@@ -157,7 +157,7 @@ func (s *Store) inTransaction(ctx context.Context, doing string, work func(*tran
 		if err == nil {
 			return nil
 		}
-		f := s.d.classify(err)
+		f := s.faultOf(err)
 		delay := min(lastDelay, firstDelay<<min(attempt, 10))
 		if f == faultPermanent || attempt >= maxAttempts || !pause(ctx, delay/2+rand.N(delay)) { //nolint:gosec // G404: jitter
 			return s.translate(doing, err)
@@ -167,7 +167,7 @@ func (s *Store) inTransaction(ctx context.Context, doing string, work func(*tran
 }
 
 func (s *Store) once(ctx context.Context, work func(*transaction) error) error {
-	t, err := s.begin(ctx, &query{})
+	t, err := s.beginBeside(ctx)
 	if err != nil {
 		return fmt.Errorf("begin: %w", err)
 	}
@@ -176,8 +176,5 @@ func (s *Store) once(ctx context.Context, work func(*transaction) error) error {
 		t.broken = s.d.classify(err) == faultUnavailable
 		return err
 	}
-	if err := t.commit(); err != nil {
-		return fmt.Errorf("commit: %w", err)
-	}
-	return nil
+	return t.commit()
 }

@@ -73,8 +73,8 @@ func (o *Options) setDefaults() error {
 	setDefault(&o.MaxBatch, 128)
 	setDefault(&o.MaxRows, 512)
 	setDefault(&o.Queue, 1024)
-	if o.Workers < 1 || o.MaxBatch < 1 || o.MaxRows < 1 || o.Queue < 1 {
-		return errors.New("store: workers, max batch, max rows and queue must be at least 1")
+	if o.Workers < 1 || o.MaxBatch < 1 || o.MaxRows < 1 || o.Queue < 1 || o.ReadConns < 1 {
+		return errors.New("store: workers, max batch, max rows, queue and read connections must be at least 1")
 	}
 	return nil
 }

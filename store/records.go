@@ -67,9 +67,12 @@ func rebuildRecords(ctx context.Context, from queryer, q *query, keys []pair, se
 	}
 	for key, orders := range made {
 		rec := into[key]
-		if rec == nil {
+		switch {
+		case rec == nil:
 			rec = recordOf(orders, server)
 			into[key] = rec
+		case rec.receipt.Response.Body != nil:
+			continue // its answer is there, byte for byte
 		}
 		for i := range orders {
 			orders[i].Status = order.Pending // as it was answered first
@@ -112,7 +115,7 @@ func (s *Store) Find(ctx context.Context, userID string, key order.Key) (order.R
 func (s *Store) Confirm(ctx context.Context, userID string, key order.Key) (r order.Receipt, err error) {
 	ctx, cancel := context.WithTimeout(ctx, s.o.ReadTimeout)
 	defer cancel()
-	t, err := s.begin(ctx, &query{})
+	t, err := s.beginBeside(ctx)
 	if err != nil {
 		return r, s.translate("confirm a record", err)
 	}

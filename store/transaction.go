@@ -4,9 +4,8 @@ import (
 	"context"
 	"database/sql"
 	"database/sql/driver"
+	"fmt"
 	"time"
-
-	"github.com/oncegate/oncegate/order"
 )
 
 // transaction is one transaction on a session of its own. Its first error ends
@@ -18,16 +17,33 @@ type transaction struct {
 	d      *dialect
 	conn   *sql.Conn
 	q      *query
-	ended  bool // committed
-	broken bool // the session is in doubt and must not be used again
+	leave  func() // gives its place back; nil for a worker's
+	ended  bool   // committed
+	broken bool   // the session is in doubt and must not be used again
 }
 
 // failure is why an attempt did not answer its commands.
 type failure struct {
 	fault      fault
 	err        error
-	committing bool           // COMMIT was sent: the outcome is unknown
-	server     order.ServerID // to this server
+	committing bool // COMMIT was sent: the outcome is unknown
+}
+
+// beginBeside begins a transaction that is not a worker's, when there is a place.
+func (s *Store) beginBeside(ctx context.Context) (*transaction, error) {
+	select {
+	case s.places <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	leave := func() { <-s.places }
+	t, err := s.begin(ctx, &query{})
+	if err != nil {
+		leave()
+		return nil, err
+	}
+	t.leave = leave
+	return t, nil
 }
 
 func (s *Store) begin(ctx context.Context, q *query) (*transaction, error) {
@@ -90,11 +106,14 @@ func (t *transaction) exec(matches int) error {
 	return nil
 }
 
+// commit fails with [errCommit], and then nothing is known.
 func (t *transaction) commit() error {
-	_, err := t.conn.ExecContext(t.ctx, "COMMIT")
-	t.ended = err == nil
-	t.broken = err != nil
-	return err
+	if _, err := t.conn.ExecContext(t.ctx, "COMMIT"); err != nil {
+		t.broken = true
+		return fmt.Errorf("%w: %w", errCommit, err)
+	}
+	t.ended = true
+	return nil
 }
 
 // end rolls back what was not committed and gives the session back, or closes
@@ -111,4 +130,7 @@ func (t *transaction) end() {
 		_ = t.conn.Raw(func(any) error { return driver.ErrBadConn })
 	}
 	_ = t.conn.Close()
+	if t.leave != nil {
+		t.leave()
+	}
 }
