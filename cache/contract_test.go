@@ -2,6 +2,7 @@ package cache
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/oncegate/oncegate/internal/faultproxy"
 	"github.com/oncegate/oncegate/internal/testserver"
 	"github.com/oncegate/oncegate/order"
 	"github.com/oncegate/oncegate/order/ordertest"
@@ -159,4 +161,27 @@ func TestOrphanMarkHoldsNoKeyHostage(t *testing.T) {
 	require.Equal(t, order.Created, a.Kind)
 	require.Equal(t, []order.Anomaly{order.StaleMark}, s.observer.Anomalies())
 	require.EqualValues(t, kindReceipt, alive.entry(t, customer, "k").kind)
+}
+
+func TestFilterKeepsTheContract(t *testing.T) {
+	t.Parallel()
+	everyWay(t, func(t *testing.T, ways func(*settings)) {
+		ordertest.RunFilter(t, func(t *testing.T) ordertest.Filters {
+			proxy := faultproxy.NewRedis(t, testserver.Redis(t).Addr)
+			change := func(s *settings) {
+				ways(s)
+				s.options.Prefix, s.tuning.BreakerFailures = "contract"+rand.Text(), 1<<20
+			}
+			here := open(t, proxy.Addr(), change)
+			there := open(t, proxy.Addr(), func(s *settings) { change(s); s.options.Prefix = here.o.Prefix })
+			return ordertest.Filters{Here: here, There: there, SetDown: func(down bool) {
+				proxy.OnCommand(func(faultproxy.Command) faultproxy.Action {
+					if down {
+						return faultproxy.AnswerError{Message: "LOADING Redis is loading the dataset in memory"}
+					}
+					return faultproxy.Pass
+				})
+			}}
+		})
+	})
 }

@@ -55,7 +55,7 @@ const (
 
 // askAgain is when to ask again for an attempt that has run for so long. Most are
 // over in a moment, and one that took longer may take as long again. Asking costs
-// Redis one command.
+// Redis one command, and only for what was accepted for later a transaction.
 func askAgain(age time.Duration) time.Duration {
 	return min(max(age, 100*time.Millisecond), time.Second)
 }

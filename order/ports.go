@@ -120,9 +120,10 @@ type Admission struct {
 // Filter turns duplicates away before they reach the ledger. It is advice:
 // whatever it says or fails to say, at most one order is made.
 //
-// Implementations are safe for concurrent use, bound every call by a limit of
-// their own (tens of milliseconds), swallow their own failures (the answer is
-// then Bypassed, counted) and never let one user's key meet another's.
+// Implementations, which ordertest.RunFilter checks, are safe for concurrent use,
+// bound every call by a limit of their own (tens of milliseconds), swallow their
+// own failures (the answer is then Bypassed, counted) and never let one user's
+// key meet another's.
 type Filter interface {
 	// Admit looks the attempt up and marks its key if nobody has it.
 	Admit(ctx context.Context, a Attempt) Admission
@@ -141,7 +142,7 @@ type Ticket interface {
 
 // Flight is an attempt that this process is deciding for somebody else.
 type Flight interface {
-	// Wait returns the end of the attempt, or ctx's error.
+	// Wait returns the end of the attempt, or ctx's error if that comes first.
 	Wait(ctx context.Context) (Answer, error)
 }
 

@@ -63,3 +63,12 @@ func TestFilterThatIsDownStillKnowsItsFlights(t *testing.T) {
 	f.SetDown(false)
 	require.Equal(t, order.Seen, f.Admit(ctx, attempt).Advice)
 }
+
+func TestFilterKeepsTheContract(t *testing.T) {
+	t.Parallel()
+	ordertest.RunFilter(t, func(*testing.T) ordertest.Filters {
+		here := ordertest.NewFilter(time.Now)
+		there := here.Sibling()
+		return ordertest.Filters{Here: here, There: there, SetDown: func(down bool) { here.SetDown(down); there.SetDown(down) }}
+	})
+}

@@ -107,6 +107,11 @@ func (f *flight) Wait(ctx context.Context) (order.Answer, error) {
 	case <-f.done:
 		return f.answer, f.err
 	case <-ctx.Done():
+	}
+	select {
+	case <-f.done:
+		return f.answer, f.err
+	default:
 		return order.Answer{}, ctx.Err()
 	}
 }
