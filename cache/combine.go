@@ -190,17 +190,15 @@ func (c *combined) call() {
 func (c *combined) exchange(until time.Time, cmds []redis.Cmder) {
 	ctx, cancel := context.WithDeadline(context.Background(), until)
 	defer cancel()
-	switch len(cmds) {
-	case 0:
-	case 1:
+	if len(cmds) == 1 {
 		_ = c.client.Process(ctx, cmds[0]) // it keeps its error
-	default:
-		p := c.client.Pipeline()
-		_ = p.BatchProcess(ctx, cmds...)
-		_, err := p.Exec(ctx) // each keeps its own, but for one case:
-		if err != nil && !slices.ContainsFunc(cmds, failed) {
-			fail(cmds, err) // Redis refused the connection, and none was sent
-		}
+		return
+	}
+	p := c.client.Pipeline()
+	_ = p.BatchProcess(ctx, cmds...)
+	_, err := p.Exec(ctx) // each keeps its own, but for one case:
+	if err != nil && !slices.ContainsFunc(cmds, failed) {
+		fail(cmds, err) // Redis refused the connection, and none was sent
 	}
 }
 

@@ -45,7 +45,7 @@ func TestReleasedKeyIsFreeAgain(t *testing.T) {
 	t.Parallel()
 	everyWay(t, func(t *testing.T, ways func(*settings)) {
 		r := open(t, startMini(t).Addr(), ways)
-		for range 3 { // the first time the script is unknown
+		for range 3 {
 			r.admit(t, attempt("alice", "k"), order.Ours).Ticket.Finish(t.Context(), released())
 			require.False(t, r.has(t, "alice", "k"))
 		}

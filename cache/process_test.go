@@ -139,7 +139,7 @@ func TestNobodyMeetsAnEmptyPlaceWhileRedisIsTold(t *testing.T) {
 // gone by then, or he would be told that somebody is at work.
 func TestMarkIsGoneBeforeThoseWhoJoinedBeginAnew(t *testing.T) {
 	t.Parallel()
-	addr, arrived, letGo := held(t, testserver.Redis(t).Addr, "EVALSHA")
+	addr, arrived, letGo := held(t, testserver.Redis(t).Addr, "EVAL")
 	defer letGo()
 	r := open(t, addr, nil)
 	user := somebody(t)

@@ -12,17 +12,12 @@ import (
 // memory would refuse it, and knows no command that is younger than Redis 7.0.
 const compareAndDeleteScript = `if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0`
 
-// compareAndDelete runs the script by its hash, and sends it where it is not
-// known yet.
+// compareAndDelete sends the script itself, which is hardly longer than its hash:
+// a Redis that restarted has forgotten all hashes, and a second command would
+// have what the first left of the limit, and so would all that are sent with it.
 func compareAndDelete(ctx context.Context, limit time.Duration, p pipe, name string, mark []byte) error {
 	if flawReleaseAnybodys {
 		return p.send(ctx, limit, redis.NewCmd(ctx, "del", name))
 	}
-	until := time.Now().Add(limit)
-	hash := redis.NewScript(compareAndDeleteScript).Hash()
-	err := p.send(ctx, limit, redis.NewCmd(ctx, "evalsha", hash, 1, name, mark))
-	if redis.HasErrorPrefix(err, "NOSCRIPT") {
-		err = p.send(ctx, time.Until(until), redis.NewCmd(ctx, "eval", compareAndDeleteScript, 1, name, mark))
-	}
-	return err
+	return p.send(ctx, limit, redis.NewCmd(ctx, "eval", compareAndDeleteScript, 1, name, mark))
 }

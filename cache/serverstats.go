@@ -3,7 +3,7 @@ package cache
 import (
 	"context"
 	"errors"
-	"slices"
+	"maps"
 	"strconv"
 	"strings"
 	"sync"
@@ -41,7 +41,7 @@ func (f *Filter) look(ctx context.Context) {
 	if n.emptied {
 		m.emptied.Inc()
 	}
-	m.evicted.Add(float64(max(0, n.evicted)))
+	m.evicted.Add(float64(n.evicted))
 	m.memory.Set(float64(s.memory))
 	m.memoryMost.Set(float64(s.memoryMost))
 }
@@ -62,8 +62,7 @@ func (f *Filter) serverStats(ctx context.Context) (serverStats, error) {
 		return nodeStats(ctx, f.o.Client)
 	}
 	var mu sync.Mutex
-	var all serverStats
-	var runs []string
+	all := serverStats{nodes: map[string]nodeCounts{}}
 	err := cluster.ForEachMaster(ctx, func(ctx context.Context, node *redis.Client) error {
 		s, err := nodeStats(ctx, node)
 		if err != nil {
@@ -71,13 +70,10 @@ func (f *Filter) serverStats(ctx context.Context) (serverStats, error) {
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		runs = append(runs, s.runs)
-		all.flushes, all.evicted = all.flushes+s.flushes, all.evicted+s.evicted
+		maps.Copy(all.nodes, s.nodes)
 		all.memory, all.memoryMost = all.memory+s.memory, all.memoryMost+s.memoryMost
 		return nil
 	})
-	slices.Sort(runs)
-	all.runs = strings.Join(runs, " ")
 	return all, err
 }
 
@@ -91,22 +87,25 @@ func nodeStats(ctx context.Context, node redis.Cmdable) (serverStats, error) {
 
 // parseInfo reads the reply to INFO. What is not there is zero.
 func parseInfo(text string) (s serverStats) {
+	var process string
+	var counts nodeCounts
 	for line := range strings.Lines(text) {
 		name, value, _ := strings.Cut(strings.TrimRight(line, "\r\n"), ":")
 		switch name {
 		case "run_id":
-			s.runs = value
+			process = value
 		case "evicted_keys":
-			s.evicted = whole(value)
+			counts.evicted = whole(value)
 		case "used_memory":
 			s.memory = whole(value)
 		case "maxmemory":
 			s.memoryMost = whole(value)
 		case "cmdstat_flushall", "cmdstat_flushdb":
 			calls, _, _ := strings.Cut(strings.TrimPrefix(value, "calls="), ",")
-			s.flushes += whole(calls)
+			counts.flushes += whole(calls)
 		}
 	}
+	s.nodes = map[string]nodeCounts{process: counts}
 	return s
 }
 

@@ -41,12 +41,14 @@ type past struct {
 	ttlAt    time.Time // when it was last looked at
 }
 
-// serverStats are what a Redis says of itself; sums, for a Cluster.
+// serverStats are what a Redis says of itself, all nodes together.
 type serverStats struct {
-	runs               string // identities of the processes
-	flushes, evicted   int64  // since their start
-	memory, memoryMost int64  // bytes; most: zero without a limit
+	nodes              map[string]nodeCounts // by the identity of the process
+	memory, memoryMost int64                 // bytes; most: zero without a limit
 }
+
+// nodeCounts are those of one process since its start.
+type nodeCounts struct{ flushes, evicted int64 }
 
 // news is what has changed between two looks.
 type news struct {
@@ -59,11 +61,10 @@ func (p *past) look(now time.Time, s serverStats) (n news) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.known {
-		again := s.runs != p.last.runs
-		n.emptied = again || s.flushes > p.last.flushes
-		n.evicted = s.evicted - p.last.evicted
-		if again {
-			n.evicted = s.evicted
+		for process, counts := range s.nodes {
+			before, there := p.last.nodes[process] // one that was not there began empty, with zeros
+			n.emptied = n.emptied || !there || counts.flushes > before.flushes
+			n.evicted += max(0, counts.evicted-before.evicted)
 		}
 	}
 	if n.emptied {

@@ -17,7 +17,10 @@ func TestWhyTheFilterWasWrong(t *testing.T) {
 	t.Parallel()
 	start := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
 	at := func(minutes int) time.Time { return start.Add(time.Duration(minutes) * time.Minute) }
-	one := serverStats{runs: "a", flushes: 1, evicted: 5}
+	stats := func(process string, flushes, evicted int64) serverStats {
+		return serverStats{nodes: map[string]nodeCounts{process: {flushes, evicted}}}
+	}
+	one := stats("a", 1, 5)
 	for name, c := range map[string]struct {
 		happened func(*past)
 		age      time.Duration // at minute 30
@@ -26,11 +29,11 @@ func TestWhyTheFilterWasWrong(t *testing.T) {
 	}{
 		"older than receipts live":  {age: time.Hour, want: causeExpired},
 		"nothing is known":          {age: time.Minute, want: causeUnknown},
-		"flushed since":             {happened: func(p *past) { p.look(at(20), serverStats{runs: "a", flushes: 2, evicted: 5}) }, age: 15 * time.Minute, want: causeFlushed},
-		"flushed before":            {happened: func(p *past) { p.look(at(10), serverStats{runs: "a", flushes: 2, evicted: 5}) }, age: 15 * time.Minute, want: causeUnknown},
-		"restarted since":           {happened: func(p *past) { p.look(at(20), serverStats{runs: "b"}) }, age: 15 * time.Minute, want: causeFlushed},
-		"evicted since":             {happened: func(p *past) { p.look(at(20), serverStats{runs: "a", flushes: 1, evicted: 6}) }, age: 15 * time.Minute, want: causeEvicted},
-		"evicted before":            {happened: func(p *past) { p.look(at(10), serverStats{runs: "a", flushes: 1, evicted: 6}) }, age: 15 * time.Minute, want: causeUnknown},
+		"flushed since":             {happened: func(p *past) { p.look(at(20), stats("a", 2, 5)) }, age: 15 * time.Minute, want: causeFlushed},
+		"flushed before":            {happened: func(p *past) { p.look(at(10), stats("a", 2, 5)) }, age: 15 * time.Minute, want: causeUnknown},
+		"restarted since":           {happened: func(p *past) { p.look(at(20), stats("b", 0, 0)) }, age: 15 * time.Minute, want: causeFlushed},
+		"evicted since":             {happened: func(p *past) { p.look(at(20), stats("a", 1, 6)) }, age: 15 * time.Minute, want: causeEvicted},
+		"evicted before":            {happened: func(p *past) { p.look(at(10), stats("a", 1, 6)) }, age: 15 * time.Minute, want: causeUnknown},
 		"nothing has changed":       {happened: func(p *past) { p.look(at(20), one) }, age: 15 * time.Minute, want: causeUnknown},
 		"could not be told":         {troubled: at(20), age: 15 * time.Minute, want: causeOutage},
 		"trouble was over":          {troubled: at(10), age: 15 * time.Minute, want: causeUnknown},
@@ -56,12 +59,24 @@ func TestWhyTheFilterWasWrong(t *testing.T) {
 	}
 }
 
+// What one node of a Cluster does says nothing of the others' counts.
+func TestTheNodesOfAClusterCountForThemselves(t *testing.T) {
+	t.Parallel()
+	var p past
+	look := func(nodes map[string]nodeCounts) news { return p.look(time.Now(), serverStats{nodes: nodes}) }
+	require.Zero(t, look(map[string]nodeCounts{"a": {1, 1000}, "b": {1, 2000}}))
+	require.Zero(t, look(map[string]nodeCounts{"a": {1, 1000}, "b": {1, 2000}}))
+	require.Equal(t, news{evicted: 5}, look(map[string]nodeCounts{"a": {1, 1005}, "b": {1, 2000}}))
+	require.Equal(t, news{emptied: true, evicted: 3}, look(map[string]nodeCounts{"a": {1, 1005}, "c": {0, 3}}), "b was replaced")
+	require.Equal(t, news{emptied: true, evicted: 1}, look(map[string]nodeCounts{"a": {2, 0}, "c": {0, 4}}), "one was flushed, and its counts reset")
+}
+
 func TestWhatRedisSaysOfItself(t *testing.T) {
 	t.Parallel()
 	text := "# Server\r\nrun_id:abc\r\n# Stats\r\nevicted_keys:7\r\n# Memory\r\nused_memory:100\r\nused_memory_rss:5\r\nmaxmemory:200\r\n" +
 		"# Commandstats\r\ncmdstat_flushall:calls=2,usec=1\r\ncmdstat_flushdb:calls=3,usec=1\r\ncmdstat_set:calls=9,usec=1\r\n"
-	require.Equal(t, serverStats{runs: "abc", flushes: 5, evicted: 7, memory: 100, memoryMost: 200}, parseInfo(text))
-	require.Equal(t, serverStats{}, parseInfo("evicted_keys:many\r\nnonsense"))
+	require.Equal(t, serverStats{nodes: map[string]nodeCounts{"abc": {5, 7}}, memory: 100, memoryMost: 200}, parseInfo(text))
+	require.Equal(t, serverStats{nodes: map[string]nodeCounts{"": {}}}, parseInfo("evicted_keys:many\r\nnonsense"))
 }
 
 // watching runs a filter's watch until the test ends, and returns when it has
