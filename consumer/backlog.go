@@ -34,7 +34,8 @@ func (c *Consumer) readBacklog(ctx context.Context, from backlogTeller) {
 	ctx, cancel := context.WithTimeout(ctx, backlogInterval)
 	defer cancel()
 	b, err := from.Backlog(ctx, c.o.Topic)
-	if c.mute.Store(err != nil); err != nil {
+	c.mute.Store(err != nil)
+	if err != nil {
 		c.metrics.backlog.answers.Set(0)
 		c.o.Logger.DebugContext(ctx, "the broker does not tell its backlog", "error", err)
 		return

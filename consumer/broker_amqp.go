@@ -4,7 +4,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/ThreeDotsLabs/watermill"
@@ -100,8 +99,8 @@ func (lenientMarshaler) Unmarshal(d amqp091.Delivery) (*message.Message, error) 
 		switch v := value.(type) {
 		case string:
 			m.Metadata.Set(key, v)
-		case int64:
-			m.Metadata.Set(key, strconv.FormatInt(v, 10))
+		case int8, int16, int32, int64, uint8, uint16, uint32: // a client takes the one that fits
+			m.Metadata.Set(key, fmt.Sprint(v))
 		}
 	}
 	return m, nil

@@ -80,6 +80,15 @@ func TestAMQPReadsEveryDelivery(t *testing.T) {
 		require.Equal(t, "evt_1", p.MessageID)
 		require.Equal(t, message.Metadata{"x-delivery-count": "3", "trace": "t"}, m.Metadata)
 	}
+	// Clients write a whole number in the smallest type that holds it, or always
+	// in the same: the message is the same one.
+	for _, id := range []any{"120", int8(120), int16(120), int32(120), int64(120), byte(120), uint16(120), uint32(120)} {
+		m, err := lenientMarshaler{}.Unmarshal(amqp091.Delivery{
+			Acknowledger: &amqp091.Channel{}, MessageId: "other", Headers: amqp091.Table{MessageIDKey: id},
+		})
+		require.NoError(t, err)
+		require.Equal(t, "120", messageID(m), "%T", id)
+	}
 	o := BrokerOptions{Group: "g", AMQP: &AMQPOptions{URL: "amqp://x", QueueArguments: map[string]any{"x-queue-type": "quorum"}}}
 	c := o.amqp()
 	require.NoError(t, c.ValidateSubscriber())

@@ -85,7 +85,7 @@ func (c *Consumer) settle(ctx context.Context, m *message.Message, payment *orde
 	case result.RefundOwed:
 		c.metrics.refundsOwed.Inc()
 		c.o.Logger.WarnContext(ctx, "a payment was taken that its order cannot use: a refund is owed",
-			"effect", effect, "message_id", payment.MessageID, "order_id", payment.OrderID.String())
+			"effect", effect, "refund_owed", true, "message_id", payment.MessageID, "order_id", payment.OrderID.String())
 	}
 	if counter := c.metrics.messages[effect]; counter != nil {
 		counter.Inc()

@@ -3,10 +3,12 @@
 package consumer_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -184,7 +186,10 @@ func TestMoneyWithoutAUseIsCountedOnce(t *testing.T) {
 		message.NewMessage("m2", []byte(second)),
 	}}
 	o := memoryOptions(q, &drawer{}, newLedger(id))
+	var log bytes.Buffer
+	o.Logger = slog.New(slog.NewJSONHandler(&log, nil))
 	consumeAll(t, o)
+	require.Equal(t, 1, strings.Count(log.String(), `"effect":"already_there","refund_owed":true,"message_id":"m2","order_id":"`+id.String()), log.String())
 	require.Equal(t, 1, value(t, o, "oncegate_consumer_messages_total", "already_there"))
 	require.Equal(t, 1, value(t, o, "oncegate_consumer_messages_total", "duplicate"))
 	families, err := o.Registerer.(prometheus.Gatherer).Gather()

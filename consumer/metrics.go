@@ -49,9 +49,9 @@ func (r *registration) gauge(name, help string) prometheus.Gauge {
 
 func newMetrics(registerer prometheus.Registerer, tellsBacklog bool) (*metrics, error) {
 	r := &registration{registerer: registerer}
-	messages := r.counters("oncegate_consumer_messages_total", "Messages that the ledger dealt with, by what they came to.", "effect")
+	messages := r.counters("oncegate_consumer_messages_total", "Messages that the ledger dealt with, by what they came to. The parked ones are those of oncegate_consumer_parked_total with the reason id_reused.", "effect")
 	redeliveries := r.counters("oncegate_consumer_redeliveries_total", "Deliveries given back to be tried again, by reason.", "reason")
-	parked := r.counters("oncegate_consumer_parked_total", "Messages given up and kept aside, by reason.", "reason")
+	parked := r.counters("oncegate_consumer_parked_total", "Messages given up, by reason: published to the topic for parked messages, or, with the reason id_reused, kept by the ledger in parked_messages.", "reason")
 	m := &metrics{
 		messages:     map[string]prometheus.Counter{effectDuplicate: messages.WithLabelValues(effectDuplicate)},
 		redeliveries: map[Reason]prometheus.Counter{},

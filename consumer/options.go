@@ -78,11 +78,21 @@ func (o *Options) check() error {
 	if o.RetryDelay < 0 || o.RetryDelay > o.MaxRetryDelay {
 		return fmt.Errorf("consumer: the retry delay (%v) must not be above the max retry delay (%v)", o.RetryDelay, o.MaxRetryDelay)
 	}
+	if s, ok := o.Subscriber.(interface{ patience() time.Duration }); ok {
+		return o.checkPatience(s.patience())
+	}
+	return nil
+}
+
+// checkPatience compares with how long a message may be in hand.
+func (o *Options) checkPatience(limit time.Duration) error {
 	// A message that is held longer is given to somebody else, who then works
 	// on it at the same time: right all the same, but a delivery too many.
-	held := 2*o.Timeout + o.outageDelay()
-	if s, ok := o.Subscriber.(interface{ patience() time.Duration }); ok && held > s.patience() {
-		return fmt.Errorf("consumer: a message may be held for %v (two timeouts and a delay), and is claimed by others after %v", held, s.patience())
+	if held := 2*o.Timeout + o.outageDelay(); held > limit {
+		return fmt.Errorf("consumer: a message may be held for %v (two timeouts and a delay), and is claimed by others after %v", held, limit)
+	}
+	if o.MaxRetryDelay > limit { // it is delivered again by then
+		return fmt.Errorf("consumer: the max retry delay (%v) must not be above the time after which messages are claimed (%v)", o.MaxRetryDelay, limit)
 	}
 	return nil
 }

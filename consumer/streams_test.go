@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/ThreeDotsLabs/watermill-redisstream/pkg/redisstream"
 	"github.com/ThreeDotsLabs/watermill/message"
@@ -232,6 +233,17 @@ func TestTimesThatDoNotFitAreRefused(t *testing.T) {
 	o.Timeout = claimAfter
 	_, err := consumer.New(o)
 	require.ErrorContains(t, err, "is claimed by others after 2.5s")
+	subscriber, err := consumer.NewStreamSubscriber(consumer.StreamOptions{
+		Client: s.server.Client(t), Group: group, ClaimAfter: time.Minute, Logger: slog.New(slog.DiscardHandler),
+	})
+	require.NoError(t, err)
+	patient := o
+	patient.Subscriber, patient.Timeout, patient.MaxRetryDelay = subscriber, time.Second, time.Minute
+	_, err = consumer.New(patient)
+	require.NoError(t, err)
+	patient.MaxRetryDelay += time.Second
+	_, err = consumer.New(patient)
+	require.ErrorContains(t, err, "the max retry delay (1m1s) must not be above")
 	_, err = consumer.NewStreamSubscriber(consumer.StreamOptions{Logger: slog.New(slog.DiscardHandler)})
 	require.Error(t, err)
 }
