@@ -94,7 +94,7 @@ func (l leaf) kind() string {
 func (l leaf) text() string {
 	switch v := l.value.Interface().(type) {
 	case time.Duration:
-		return formatDuration(v)
+		return FormatDuration(v)
 	case []string:
 		return strings.Join(v, ",")
 	case float64:
@@ -126,7 +126,7 @@ func convert(old, raw any) (any, error) {
 	text, isText := raw.(string)
 	switch old.(type) {
 	case time.Duration:
-		return ifText(text, isText, ParseDuration, errDuration)
+		return ifText(text, isText, orMost(ParseDuration, errLong, longest), errDuration)
 	case Secret:
 		return ifText(text, isText, func(s string) (Secret, error) { return NewSecret(s), nil }, errText)
 	case string:
@@ -135,7 +135,10 @@ func convert(old, raw any) (any, error) {
 		if n, ok := raw.(int); ok && n >= 0 {
 			return Size(n), nil
 		}
-		return ifText(text, isText, ParseSize, errSize)
+		if isHuge(raw) {
+			return largest, nil
+		}
+		return ifText(text, isText, orMost(ParseSize, errLarge, largest), errSize)
 	case []string:
 		return toList(raw)
 	case bool:
@@ -147,7 +150,10 @@ func convert(old, raw any) (any, error) {
 		if n, ok := raw.(int); ok {
 			return n, nil
 		}
-		return ifText(text, isText, parseInt, errInt)
+		if isHuge(raw) {
+			return math.MaxInt, nil
+		}
+		return ifText(text, isText, orMost(parseInt, strconv.ErrRange, math.MaxInt), errInt)
 	case float64:
 		return toNumber(raw)
 	default:
@@ -169,12 +175,34 @@ func parseBool(s string) (bool, error) {
 	return s == "true", nil
 }
 
+// parseInt reads a number in its one spelling: in a file 010 would be 8.
 func parseInt(s string) (int, error) {
 	n, err := strconv.Atoi(s)
-	if err != nil {
+	switch {
+	case err != nil && isDigits(s):
+		return 0, strconv.ErrRange
+	case err != nil, strconv.Itoa(n) != s:
 		return 0, errInt
 	}
 	return n, nil
+}
+
+// orMost is parse with most in the place of whatever is too large to be held.
+func orMost[T any](parse func(string) (T, error), tooLarge error, most T) func(string) (T, error) {
+	return func(s string) (T, error) {
+		v, err := parse(s)
+		if errors.Is(err, tooLarge) {
+			return most, nil
+		}
+		return v, err
+	}
+}
+
+// isHuge reports whether a number of a file is larger than any int.
+func isHuge(raw any) bool {
+	f, isFloat := raw.(float64)
+	_, isUint := raw.(uint64) // only what is no int
+	return isUint || isFloat && f >= math.MaxInt
 }
 
 func toNumber(raw any) (any, error) {

@@ -25,7 +25,7 @@ func TestOverridingLeavesTheOriginalAlone(t *testing.T) {
 	s, ok := next.Setting("ttl.receipt")
 	require.True(t, ok)
 	require.Equal(t, Setting{
-		Name: "ttl.receipt", Value: "48h0m0s", Default: "24h0m0s", Type: "duration", Origin: "api", Live: true,
+		Name: "ttl.receipt", Value: "2d", Default: "1d", Type: "duration", Origin: "api", Live: true,
 		Description: "an answer: the window in which replays are cheap",
 	}, s)
 }

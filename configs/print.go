@@ -52,7 +52,7 @@ func (s *Setting) yaml() (string, error) {
 	switch s.Type {
 	case kindDuration:
 		d, err := ParseDuration(s.Value)
-		return formatDuration(d), err
+		return FormatDuration(d), err
 	case kindSize, kindBool, kindInt:
 		return s.Value, nil // plain texts, never read as something else
 	case kindNumber:

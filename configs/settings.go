@@ -3,9 +3,9 @@ package configs
 import (
 	"fmt"
 	"io"
+	"reflect"
 	"slices"
 	"strings"
-	"time"
 )
 
 // The origins of a setting that no source gives.
@@ -113,19 +113,12 @@ func NearestSetting(name string) string {
 	return nearest(name, known)
 }
 
-// plain writes the value for programs: durations as Go does, secrets as ***.
+// plain is text with secrets as ***.
 func (l leaf) plain() string {
-	switch v := l.value.Interface().(type) {
-	case time.Duration:
-		return v.String()
-	case Secret:
-		if v.IsSet() {
-			return "***"
-		}
-		return ""
-	default:
-		return l.text()
+	if v, ok := reflect.TypeAssert[Secret](l.value); ok && v.IsSet() {
+		return "***"
 	}
+	return l.text()
 }
 
 // WriteLive writes the list of the settings that may be changed while the

@@ -17,11 +17,15 @@ func TestDurationsAreReadAsTheyAreWritten(t *testing.T) {
 		got, err := ParseDuration(text)
 		require.NoError(t, err, text)
 		require.Equal(t, d, got)
-		require.Equal(t, text, formatDuration(d))
+		require.Equal(t, text, FormatDuration(d))
 	}
-	for _, text := range []string{"", "5", "1.5d", "-1d", "d", "106752d", "4294967295d", "1w", "1h30"} {
+	for _, text := range []string{"", "5", "1.5d", "-1d", "+1d", "d", "1w", "1h30", "-9999999h", "99999999999999999999"} {
 		_, err := ParseDuration(text)
-		require.Error(t, err, text)
+		require.ErrorIs(t, err, errDuration, text)
+	}
+	for _, text := range []string{"106752d", "4294967295d", "4294967296d", "99999999999999999999d", "9999999h", "2562047h47m16.854775807s", "1h9223372036854775807s"} {
+		_, err := ParseDuration(text)
+		require.ErrorIs(t, err, errLong, text)
 	}
 }
 
@@ -33,21 +37,27 @@ func TestSizesAreReadAsTheyAreWritten(t *testing.T) {
 		require.Equal(t, n, got)
 		require.Equal(t, text, n.String())
 	}
-	for _, text := range []string{"", "-1", "1.5MiB", "1MB", "KiB", "9223372036854775807KiB", "99999999999999999999"} {
+	for _, text := range []string{"", "-1", "1.5MiB", "1MB", "KiB", "+1", "99999999999999999999B"} {
 		_, err := ParseSize(text)
-		require.Error(t, err, text)
+		require.ErrorIs(t, err, errSize, text)
+	}
+	for _, text := range []string{"9223372036854775807KiB", "99999999999999999999", "99999999999999999999GiB"} {
+		_, err := ParseSize(text)
+		require.ErrorIs(t, err, errLarge, text)
 	}
 }
 
 func FuzzParseDuration(f *testing.F) {
 	f.Add("30d")
 	f.Add("1h0m5s")
+	f.Add("-24h")
+	f.Add("2562047h47m16.854775807s")
 	f.Fuzz(func(t *testing.T, s string) {
 		d, err := ParseDuration(s)
 		if err != nil {
 			return
 		}
-		again, err := ParseDuration(formatDuration(d))
+		again, err := ParseDuration(FormatDuration(d))
 		require.NoError(t, err)
 		require.Equal(t, d, again)
 	})

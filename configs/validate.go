@@ -36,6 +36,7 @@ func ofGateway(fault string) bool {
 }
 
 var (
+	hostPattern   = regexp.MustCompile(`^[A-Za-z0-9._-]+$`)
 	prefixPattern = regexp.MustCompile(`^[A-Za-z0-9._:-]{1,32}$`)
 	amountPattern = regexp.MustCompile(`^(0|[1-9][0-9]{0,11})(\.[0-9]{1,2})?$`)
 )
@@ -97,6 +98,9 @@ func (v *validation) http(c *Config) {
 	_, port, _ := net.SplitHostPort(c.HTTP.Listen)
 	v.check(c.HTTP.Listen != c.Admin.Listen || port == "0",
 		"http.listen and admin.listen (%s) must differ", c.HTTP.Listen)
+	for i, host := range c.Admin.AllowedHosts {
+		v.check(hostPattern.MatchString(host), "admin.allowed_hosts[%d] (%q) must be a host name, without scheme and port", i, host)
+	}
 	v.check((c.TLS.CertFile == "") == (c.TLS.KeyFile == ""), "tls.cert_file and tls.key_file must be set together")
 	v.size("http.max_order_body", c.HTTP.MaxOrderBody, 1<<10, 16<<20)
 	v.size("http.max_batch_body", c.HTTP.MaxBatchBody, 1<<10, 64<<20)
@@ -180,8 +184,8 @@ func lacksHost(dsn string) bool {
 
 func (v *validation) redis(c *Config) {
 	r := &c.Redis
-	for _, address := range r.Addrs {
-		v.address("redis.addrs", address)
+	for i, address := range r.Addrs {
+		v.peer(fmt.Sprintf("redis.addrs[%d]", i), address)
 	}
 	v.check(r.MasterName == "" || !r.Cluster, "redis.master_name and redis.cluster are both set: addrs are Sentinels or nodes of a Cluster")
 	v.check(!c.EmbeddedRedis() || r.MasterName == "" && !r.Cluster, "redis.addrs is required with redis.master_name and redis.cluster")
@@ -208,7 +212,7 @@ func (v *validation) filter(c *Config) {
 func (v *validation) events(c *Config) {
 	v.within("batches.async_workers", c.Batches.AsyncWorkers, 0, 64)
 	v.check(c.Batches.AsyncLease > 2*c.RequestBudget,
-		"batches.async_lease (%v) must be above twice request_budget (%v)", c.Batches.AsyncLease, c.RequestBudget)
+		"batches.async_lease (%s) must be above twice request_budget (%s)", FormatDuration(c.Batches.AsyncLease), FormatDuration(c.RequestBudget))
 	for name, secret := range map[string]Secret{"webhooks.secret": c.Webhooks.Secret, "webhooks.previous_secret": c.Webhooks.PreviousSecret} {
 		if !secret.IsSet() {
 			continue

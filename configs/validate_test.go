@@ -1,6 +1,8 @@
 package configs
 
 import (
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -53,7 +55,11 @@ func TestEveryFaultNamesItsSettings(t *testing.T) {
 		"redis.master_name and redis.cluster are both set":              func(c *Config) { c.Redis.MasterName, c.Redis.Cluster = "m", true },
 		"redis.addrs is required with":                                  func(c *Config) { c.Redis.Cluster = true },
 		"redis.db (1) must be 0 with redis.cluster":                     func(c *Config) { c.Redis.DB, c.Redis.Cluster = 1, true },
-		`redis.addrs ("redis") must be host:port`:                       func(c *Config) { c.Redis.Addrs = []string{"redis"} },
+		`redis.addrs[0] ("redis") must be host:port`:                    func(c *Config) { c.Redis.Addrs = []string{"redis"} },
+		`redis.addrs[1] (":6379") must be host:port`:                    func(c *Config) { c.Redis.Addrs, c.Redis.Cluster = []string{"a:1", ":6379"}, true },
+		`admin.allowed_hosts[1] ("ops:9090") must be a host name`:       func(c *Config) { c.Admin.AllowedHosts = []string{"ops.example.com", "ops:9090"} },
+		`admin.allowed_hosts[0] ("https://ops") must be a host name`:    func(c *Config) { c.Admin.AllowedHosts = []string{"https://ops"} },
+		`admin.allowed_hosts[0] ("") must be a host name`:               func(c *Config) { c.Admin.AllowedHosts = []string{""} },
 		`http.listen (":99999") must be host:port`:                      func(c *Config) { c.HTTP.Listen = ":99999" },
 		"http.listen and admin.listen (127.0.0.1:9090) must differ":     func(c *Config) { c.HTTP.Listen = c.Admin.Listen },
 		"tls.cert_file and tls.key_file must be set together":           func(c *Config) { c.TLS.CertFile = "tls.crt" },
@@ -90,6 +96,52 @@ func TestEveryFaultNamesItsSettings(t *testing.T) {
 		require.ErrorContains(t, err, want)
 		require.NotContains(t, err.Error(), "hunter2", "a secret must not be in a message")
 	}
+}
+
+// TestATooLargeValueIsToldOfItsRange holds for values that no number has room
+// for, from each source that can have them.
+func TestATooLargeValueIsToldOfItsRange(t *testing.T) {
+	t.Parallel()
+	const huge = "99999999999999999999"
+	tooLarge := map[string]string{kindDuration: "9999999h", kindSize: huge + "GiB", kindInt: huge}
+	c := Default()
+	for l := range leaves(&c) {
+		value, numeric := tooLarge[l.kind()]
+		if !numeric {
+			continue
+		}
+		key, _, _ := strings.Cut(value, "GiB")
+		for _, s := range []Sources{
+			{Environ: []string{l.env() + "=" + value}},
+			{File: write(t, l.name+": "+key+"\n")},
+			{Flags: flags(t, "--"+l.name+"="+value)},
+		} {
+			found := faults(t, s)
+			require.True(t, slices.ContainsFunc(found, func(fault string) bool {
+				return strings.HasPrefix(fault, l.name+" (") && strings.Contains(fault, ") must be ") && !strings.Contains(fault, "such as")
+			}), "%s: %q", l.name, found)
+		}
+	}
+	base, err := Load(Sources{})
+	require.NoError(t, err)
+	_, _, err = base.Override(map[string]string{"ttl.receipt": "9999999h"})
+	require.ErrorContains(t, err, "ttl.receipt (over 106751d) must be from 1s to 3650d")
+}
+
+func TestANumberHasOneSpelling(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"+5", "05", "-0", " 5", "5 ", "5_0", "0x5", "5.0", "5e0", "٥", "99999999999999999999x"} {
+		require.Equal(t, []string{"http.max_in_flight (env ONCEGATE_HTTP__MAX_IN_FLIGHT) must be a whole number"},
+			faults(t, Sources{Environ: []string{"ONCEGATE_HTTP__MAX_IN_FLIGHT=" + text}}), text)
+	}
+	for _, text := range []string{"010", "08", "-05", "01.5", "0_1"} {
+		path := write(t, "http:\n  max_in_flight: "+text+"\n")
+		_, err := Load(Sources{File: path})
+		require.EqualError(t, err, path+": line 2: "+text+" must be written without a leading zero, or in quotes")
+	}
+	l, err := Load(Sources{File: write(t, "http: {max_in_flight: 10}\nlimits: {rate: 0.5}\ncache: {prefix: '010'}\nbatches: {async_workers: 0}\n")})
+	require.NoError(t, err)
+	require.Equal(t, 10, l.Config.HTTP.MaxInFlight)
 }
 
 func TestNoHostOfADSNIsEmpty(t *testing.T) {

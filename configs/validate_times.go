@@ -34,7 +34,7 @@ func (v *validation) times(c *Config) {
 }
 
 func (v *validation) shorter(a, b limit) {
-	v.check(a.d < b.d, "%s (%s) must be shorter than %s (%s)", a.name, formatDuration(a.d), b.name, formatDuration(b.d))
+	v.check(a.d < b.d, "%s (%s) must be shorter than %s (%s)", a.name, FormatDuration(a.d), b.name, FormatDuration(b.d))
 }
 
 func (v *validation) ranges(c *Config) {
@@ -59,18 +59,19 @@ func (v *validation) ranges(c *Config) {
 		{limit{"auth.leeway", c.Auth.Leeway}, 0, 5 * time.Minute},
 		{limit{"retention.compact_every", c.Retention.CompactEvery}, 0, 30 * day},
 		{limit{"batches.async_lease", c.Batches.AsyncLease}, time.Second, day},
+		{limit{"shutdown_grace", c.ShutdownGrace}, time.Second, day},
 		{limit{"retention.responses", c.Retention.Responses}, day, 36500 * day},
 	} {
 		v.check(r.d >= r.lowest && r.d <= r.highest, "%s (%s) must be from %s to %s",
-			r.name, formatDuration(r.d), formatDuration(r.lowest), formatDuration(r.highest))
+			r.name, FormatDuration(r.d), FormatDuration(r.lowest), FormatDuration(r.highest))
 	}
 	every := c.Retention.CompactEvery
-	v.check(every <= 0 || every >= time.Second, "retention.compact_every (%s) must be 0 or at least 1s", formatDuration(every))
+	v.check(every <= 0 || every >= time.Second, "retention.compact_every (%s) must be 0 or at least 1s", FormatDuration(every))
 	// InnoDB's innodb_lock_wait_timeout and wait_timeout count in seconds.
 	for _, l := range []limit{
 		{"mysql.lock_wait_timeout", c.MySQL.LockWaitTimeout},
 		{"mysql.wait_timeout", c.MySQL.WaitTimeout},
 	} {
-		v.check(l.d%time.Second == 0, "%s (%s) must be whole seconds", l.name, formatDuration(l.d))
+		v.check(l.d%time.Second == 0, "%s (%s) must be whole seconds", l.name, FormatDuration(l.d))
 	}
 }

@@ -3,19 +3,29 @@ package configs
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
+	"regexp"
 
 	"go.yaml.in/yaml/v3"
 )
 
-// strictYAML is a koanf parser that refuses what would be passed over silently:
-// a second document. Duplicate names are refused by the decoder itself.
+// strictYAML is a koanf parser that refuses what would be passed over silently, a
+// second document, and what would be read as something else, 010 as 8. Duplicate
+// names are refused by the decoder itself.
 type strictYAML struct{}
 
 func (strictYAML) Unmarshal(b []byte) (map[string]any, error) {
 	decoder := yaml.NewDecoder(bytes.NewReader(b))
+	var document yaml.Node
+	if err := decoder.Decode(&document); err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	if err := misread(&document); err != nil {
+		return nil, err
+	}
 	var out map[string]any
-	if err := decoder.Decode(&out); err != nil && !errors.Is(err, io.EOF) {
+	if err := document.Decode(&out); err != nil {
 		return nil, err
 	}
 	var second yaml.Node
@@ -26,3 +36,19 @@ func (strictYAML) Unmarshal(b []byte) (map[string]any, error) {
 }
 
 func (strictYAML) Marshal(m map[string]any) ([]byte, error) { return yaml.Marshal(m) }
+
+var leadingZero = regexp.MustCompile(`^[-+]?0[0-9_]`)
+
+// misread finds a number with a leading zero, which is octal here and nowhere else
+// that settings are given.
+func misread(n *yaml.Node) error {
+	if tag := n.ShortTag(); n.Kind == yaml.ScalarNode && (tag == "!!int" || tag == "!!float") && leadingZero.MatchString(n.Value) {
+		return fmt.Errorf("line %d: %s must be written without a leading zero, or in quotes", n.Line, n.Value)
+	}
+	for _, child := range n.Content {
+		if err := misread(child); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -11,8 +11,6 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
-
-	"github.com/oncegate/oncegate/order"
 )
 
 // loopbackOperator stands for an operator who needed no token.
@@ -65,24 +63,8 @@ func (a *Admin) handle(route string, open openness, serve http.HandlerFunc) http
 			a.problem(rec, p)
 			return
 		}
-		if p := unasked(r); p != nil {
-			a.problem(rec, p)
-			return
-		}
 		serve(rec, r.WithContext(context.WithValue(r.Context(), operatorKey{}, who)))
 	})
-}
-
-// unasked refuses a change with a query: nothing here reads one, and whoever
-// wrote ?dry_run=true must not find it done.
-func unasked(r *http.Request) *problem {
-	change := r.Method == http.MethodPut || r.Method == http.MethodPost
-	if r.URL.RawQuery == "" || !change || !jsonBody(r.Header) { // the others are refused for what they are
-		return nil
-	}
-	p := newProblem(CodeInvalidRequest)
-	p.faults = []order.FieldFault{{Path: "?" + r.URL.RawQuery, Reason: "is not read here: what a change says is in its body"}}
-	return p
 }
 
 // operatorKey is under which a request's context has who asks.

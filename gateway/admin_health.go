@@ -18,11 +18,7 @@ func (a *Admin) livez(w http.ResponseWriter, _ *http.Request) {
 }
 
 func (a *Admin) readyz(w http.ResponseWriter, r *http.Request) {
-	state, body := a.o.Health.ready(r.Context())
-	status := http.StatusOK
-	if state == healthUnavailable || state == healthDraining {
-		status = http.StatusServiceUnavailable
-	}
+	status, body := a.o.Health.ready(r.Context())
 	a.health(w, status, body)
 }
 

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/oncegate/oncegate/order"
 )
 
 // openness says who may ask for something without a token.
@@ -37,6 +39,19 @@ func opennessOf(path string) openness {
 		return forProbes
 	default:
 		return forOperators
+	}
+}
+
+// parametersOf are those of a route's query; ok is false where it is not ours to
+// read, as that of a profile.
+func parametersOf(path string) (known []string, ok bool) {
+	switch path {
+	case "/admin/v1/ttl":
+		return []string{"ttl", "target"}, true
+	case "/admin/v1/config/changes":
+		return []string{"limit"}, true
+	default:
+		return nil, strings.HasPrefix(path, "/admin/")
 	}
 }
 
@@ -74,7 +89,7 @@ func (a *Admin) routes() http.Handler {
 		byPath[route.path] = append(byPath[route.path], route)
 	}
 	for path, routes := range byPath {
-		mux.Handle(path, a.handle(path, opennessOf(path), a.byMethod(routes)))
+		mux.Handle(path, a.handle(path, opennessOf(path), a.byMethod(path, routes)))
 	}
 	a.mountConsole(mux)
 	mux.Handle("/", a.handle("none", forOperators, func(w http.ResponseWriter, _ *http.Request) {
@@ -84,17 +99,23 @@ func (a *Admin) routes() http.Handler {
 }
 
 // byMethod serves the routes of one path.
-func (a *Admin) byMethod(routes []adminRoute) http.HandlerFunc {
+func (a *Admin) byMethod(path string, routes []adminRoute) http.HandlerFunc {
+	known, ours := parametersOf(path)
 	var allowed []string
 	for _, route := range routes {
 		allowed = append(allowed, route.method)
 	}
 	return func(w http.ResponseWriter, r *http.Request) {
 		for _, route := range routes {
-			if r.Method == route.method || r.Method == http.MethodHead && route.method == http.MethodGet {
-				route.serve(w, r)
+			if r.Method != route.method && (r.Method != http.MethodHead || route.method != http.MethodGet) {
+				continue
+			}
+			if faults := unread(r.URL.RawQuery, known...); ours && len(faults) > 0 {
+				a.problem(w, problemOf(&order.InvalidError{Faults: faults}))
 				return
 			}
+			route.serve(w, r)
+			return
 		}
 		w.Header().Set("Allow", strings.Join(allowed, ", "))
 		a.problem(w, newProblem(CodeMethodNotAllowed))

@@ -106,13 +106,28 @@ func TestOperatorsProvisionUsersAndStock(t *testing.T) {
 	require.Equal(t, "NOT_FOUND", d.ask(here, http.MethodGet, "/admin/v2", "").problem(t).Code)
 }
 
-func TestAChangeWithAQueryIsRefused(t *testing.T) {
+func TestOperatorsAreToldOfParametersThatAreNotRead(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
-	r := d.ask(here, http.MethodPut, "/admin/v1/stock/a?dry_run=true", `{"available":1}`)
-	require.Equal(t, http.StatusBadRequest, r.status)
-	require.Equal(t, []string{"?dry_run=true"}, r.problem(t).paths())
-	require.Equal(t, http.StatusOK, d.ask(here, http.MethodPut, "/admin/v1/stock/a", `{"available":1}`).status/100*100)
+	d := newWatched(t, func(o *gateway.AdminOptions) { o.Settings = &settingsFake{} })
+	for _, c := range []struct{ method, target, body, path string }{
+		{http.MethodPut, "/admin/v1/stock/a?dry_run=true", `{"available":1}`, "?dry_run"},
+		{http.MethodPut, "/admin/v1/users/a?x", `{"balance":1}`, "?x"},
+		{http.MethodGet, "/admin/v1/ttl?tlt=48h", "", "?tlt"},
+		{http.MethodGet, "/admin/v1/ttl?target=0.5&target=0.9", "", "target"},
+		{http.MethodGet, "/admin/v1/config/changes?limt=1", "", "?limt"},
+		{http.MethodGet, "/admin/v1/config/changes?limit=1&limit=2", "", "limit"},
+		{http.MethodGet, "/admin/v1/config/changes?limit=01", "", "limit"},
+		{http.MethodGet, "/admin/v1/config/changes?limit=%2B1", "", "limit"},
+		{http.MethodGet, "/admin/v1/config/changes?limit=1;x", "", "?"},
+	} {
+		r := d.ask(here, c.method, c.target, c.body)
+		require.Equal(t, http.StatusBadRequest, r.status, c.target)
+		require.Equal(t, []string{c.path}, r.problem(t).paths(), c.target)
+	}
+	require.Equal(t, "METHOD_NOT_ALLOWED", d.ask(here, http.MethodPut, "/metrics?x", `{}`).problem(t).Code)
+	require.Equal(t, "NOT_FOUND", d.ask(here, http.MethodPut, "/admin/v2?x", `{}`).problem(t).Code)
+	require.Equal(t, http.StatusOK, d.ask(here, http.MethodGet, "/metrics?name[]=go_goroutines", "").status, "its parameters are not ours")
+	require.Equal(t, http.StatusOK, d.ask(here, http.MethodGet, "/admin/v1/config/changes?limit=1", "").status)
 }
 
 func TestWhoMayDoWhat(t *testing.T) {

@@ -116,8 +116,12 @@ func TestFormsChangeNothing(t *testing.T) {
 			if path == "/admin/v1/orders/"+id.String()+"/ship" || path == "/admin/v1/orders/"+id.String()+"/ship?x" {
 				method = http.MethodPost
 			}
+			want := http.StatusUnsupportedMediaType
+			if strings.Contains(path, "?") { // no change reads a query
+				want = http.StatusBadRequest
+			}
 			r := d.ask(here, method, path, body, with("Content-Type", typ))
-			require.Equal(t, http.StatusUnsupportedMediaType, r.status, "%s %q", path, typ)
+			require.Equal(t, want, r.status, "%s %q", path, typ)
 		}
 	}
 	require.Equal(t, order.Pending, d.status(id))

@@ -55,7 +55,7 @@ func TestStrangeTargetsReachNothing(t *testing.T) {
 		"GET /api/orders HTTP/1.1 x":                  http.StatusBadRequest,
 		"G\x00T /api/orders HTTP/1.1":                 http.StatusBadRequest,
 		"GET /api/or\x00ders HTTP/1.1":                http.StatusBadRequest,
-		"GET /api/orders?cursor=%zz HTTP/1.1":         http.StatusOK, // no parameter at all
+		"GET /api/orders?cursor=%zz HTTP/1.1":         http.StatusBadRequest,
 		"PRI * HTTP/2.0":                              http.StatusNotFound,
 		"TRACE /api/orders HTTP/1.1":                  http.StatusMethodNotAllowed,
 	} {
@@ -70,14 +70,50 @@ func TestStrangeParametersOfAList(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	for _, query := range []string{
-		"limit=0", "limit=-1", "limit=101", "limit=1e1", "limit=0x10", "limit=", "limit=1&limit=2", "limit=%31%00", "limit=" + strings.Repeat("9", 1000),
+		"limit=0", "limit=-1", "limit=101", "limit=1e1", "limit=0x10", "limit=", "limit=1&limit=2", "limit=%31%00", "limit=+5", "limit=%2B5", "limit=05", "limit= 5", "limit=" + strings.Repeat("9", 1000),
 		"cursor=", "cursor=AA", "cursor=' OR 1=1", "cursor=" + strings.Repeat("A", 20<<10), "cursor=AAAAAAAAAAAAAAAAAAAAAA", "cursor=a&cursor=b",
+		"curser=AA", "Limit=5", "limit=5&x", "=", strings.Repeat("a=b&", 5000),
 	} {
 		q, err := url.ParseQuery(query)
 		require.NoError(t, err)
 		require.Equal(t, http.StatusBadRequest, k.get("/api/orders?"+q.Encode()).status, query)
 	}
-	require.Equal(t, http.StatusOK, k.get("/api/orders?"+strings.Repeat("a=b&", 5000)).status)
+	for _, query := range []string{"", "&", "limit=5", "limit=%35"} {
+		require.Equal(t, http.StatusOK, k.get("/api/orders?"+query).status, query)
+	}
+	for _, query := range []string{"limit=5;cursor=a", "limit=%zz"} { // of which a part would be lost
+		require.Equal(t, []string{"?"}, k.get("/api/orders?"+query).problem(t).paths(), query)
+	}
+}
+
+// What a caller means must be in what is read: the query is no part of what a key
+// stands for.
+func TestParametersThatAreNotReadAreRefused(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	id := k.place("k1").String()
+	for _, c := range []struct{ method, target, body string }{
+		{http.MethodPost, "/api/orders?dry_run=secret", plain},
+		{http.MethodPost, "/order/create_user_order?dry_run=secret", plain},
+		{http.MethodPost, "/api/order-batches?dry_run=secret", two("1", "2")},
+		{http.MethodPost, "/api/orders/" + id + "/cancel?dry_run=secret", ""},
+		{http.MethodGet, "/api/orders/" + id + "?dry_run=secret", ""},
+		{http.MethodGet, "/api/requests/k1?dry_run=secret", ""},
+		{http.MethodHead, "/api/orders?dry_run=secret", ""},
+	} {
+		r := k.do(c.method, c.target, c.body, as("alice"), key("k2"))
+		require.Equal(t, http.StatusBadRequest, r.status, c.target)
+		if c.method != http.MethodHead {
+			require.Equal(t, []string{"?dry_run"}, r.problem(t).paths(), c.target)
+			require.NotContains(t, r.body, "secret", "a value is not repeated")
+		}
+	}
+	require.Equal(t, order.Pending, k.status(mustID(t, id)))
+	require.Equal(t, http.StatusNotFound, k.get("/api/requests/k2").status, "nothing is claimed")
+	require.Equal(t, "UNAUTHENTICATED", k.do(http.MethodGet, "/api/orders?x", "").problem(t).Code, "who asks comes first")
+	for _, target := range []string{"/readyz?verbose", "/livez?x", "/api/policy?_=1", "/openapi.yaml?v=2"} {
+		require.Equal(t, http.StatusOK, k.do(http.MethodGet, target, "").status, target)
+	}
 }
 
 // hostileKeys are keys that would be something else to a careless program.

@@ -59,7 +59,7 @@ func (s *stream) next(name string) (string, bool) {
 }
 
 func brief(o *gateway.AdminOptions) {
-	o.Timeouts.Read, o.Timeouts.Write = 500*time.Millisecond, 500*time.Millisecond
+	o.Timeouts.Read, o.Timeouts.Write = 2*time.Second, 2*time.Second
 }
 
 func TestEventsOutliveTheTimeLimitsOfTheListener(t *testing.T) {

@@ -28,9 +28,10 @@ const statusClientGone = 499
 
 // endpoint is one route of the public listener.
 type endpoint struct {
-	name  string // for logs and metrics
-	scope string // what a token must have; empty: no token is asked for
-	quiet bool   // probes and the like: logged at debug level, never turned away
+	name  string   // for logs and metrics
+	scope string   // what a token must have; empty: no token is asked for
+	quiet bool     // probes and the like: logged at debug level, never turned away
+	query []string // the parameters that it has; without a scope others are passed over
 	serve func(*exchange)
 }
 
@@ -79,7 +80,7 @@ func (s *Server) handle(ep endpoint) gin.HandlerFunc {
 		x.id = requestID(x.r, keyInPath(x.params))
 		x.set("X-Request-Id", x.id)
 		defer x.end(&ep, m, started)
-		if (ep.quiet || x.placed()) && (ep.scope == "" || x.allowed(ep.scope)) {
+		if (ep.quiet || x.placed()) && (ep.scope == "" || x.allowed(ep.scope) && x.asksOnly(ep.query)) {
 			ep.serve(x)
 		}
 	})
@@ -126,6 +127,17 @@ func (x *exchange) allowed(scope string) bool {
 		return false
 	}
 	return true
+}
+
+// asksOnly reports whether a query has no other parameters than these. It is for
+// callers with a token: the addresses of probes and callbacks are often not the
+// caller's to choose.
+func (x *exchange) asksOnly(known []string) bool {
+	faults := unread(x.r.URL.RawQuery, known...)
+	if len(faults) > 0 {
+		x.problem(problemOf(&order.InvalidError{Faults: faults}), nil)
+	}
+	return len(faults) == 0
 }
 
 // end recovers from a panic, counts and logs, whatever happened.

@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"log/slog"
+	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -63,23 +64,23 @@ const (
 	healthFailing     = "failing" // of one check
 )
 
-// ready returns the state and its document.
-func (h *Health) ready(ctx context.Context) (state string, body []byte) {
+// ready returns the status and the document for a probe.
+func (h *Health) ready(ctx context.Context) (status int, body []byte) {
 	if h.draining.Load() {
-		return healthDraining, healthBody(healthDraining, nil, nil)
+		return http.StatusServiceUnavailable, healthBody(healthDraining, nil, nil)
 	}
 	errs := h.round(ctx)
-	state = healthOK
+	status, state := http.StatusOK, healthOK
 	for i, c := range h.o.Checks {
 		switch {
 		case errs[i] == nil:
 		case c.Critical:
-			state = healthUnavailable
+			status, state = http.StatusServiceUnavailable, healthUnavailable
 		case state == healthOK:
 			state = healthDegraded
 		}
 	}
-	return state, healthBody(state, h.o.Checks, errs)
+	return status, healthBody(state, h.o.Checks, errs)
 }
 
 // round returns the results of the last round, or of a new one when they are

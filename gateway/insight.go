@@ -71,10 +71,10 @@ const (
 func ttlQuery(q url.Values) (target float64, ttls []time.Duration, err error) {
 	var faults []order.FieldFault
 	target = defaultTarget
-	if text := q.Get("target"); text != "" {
-		target, err = strconv.ParseFloat(text, 64)
-		if err != nil || math.IsNaN(target) || target <= 0 || target > 1 {
-			faults = append(faults, order.FieldFault{Path: "target", Reason: "must be a share above 0, at most 1, such as 0.99"})
+	if v, given := q["target"]; given {
+		target, err = strconv.ParseFloat(v[0], 64)
+		if err != nil || math.IsNaN(target) || target <= 0 || target > 1 || len(v) > 1 {
+			faults = append(faults, order.FieldFault{Path: "target", Reason: "must be one share above 0, at most 1, such as 0.99"})
 		}
 	}
 	if len(q["ttl"]) > maxTTLs {

@@ -23,7 +23,7 @@ func (k *kit) dial() *net.TCPConn {
 	conn, err := net.Dial("tcp", strings.TrimPrefix(k.url, "http://"))
 	require.NoError(k.t, err)
 	k.t.Cleanup(func() { _ = conn.Close() })
-	require.NoError(k.t, conn.SetDeadline(time.Now().Add(20*time.Second)))
+	require.NoError(k.t, conn.SetDeadline(time.Now().Add(time.Minute)))
 	return conn.(*net.TCPConn)
 }
 
@@ -104,7 +104,7 @@ func TestAClientThatLeavesUndoesNothing(t *testing.T) {
 	<-arrived
 	require.NoError(t, conn.Close())
 	k.ledger.Release()
-	require.Eventually(t, func() bool { return k.ledger.CommitCount() == 1 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return k.ledger.CommitCount() == 1 }, time.Minute, time.Millisecond)
 	r := k.post(plain, key("k1"))
 	require.Equal(t, http.StatusCreated, r.status)
 	require.Equal(t, "true", r.header.Get("Idempotent-Replayed"))
@@ -133,10 +133,10 @@ func TestNobodyIsAnsweredWhenTheClientLeftBeforeAnythingStarted(t *testing.T) {
 		}
 		done <- err
 	}()
-	require.Eventually(t, func() bool { return strings.Contains(inFlight(k), " 2") }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Contains(inFlight(k), " 2") }, time.Minute, time.Millisecond)
 	cancel()
 	require.ErrorIs(t, <-done, context.Canceled)
-	require.Eventually(t, func() bool { return strings.Contains(k.logs.String(), `"status":499`) }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Contains(k.logs.String(), `"status":499`) }, time.Minute, time.Millisecond)
 	k.ledger.Release()
 	require.Equal(t, http.StatusCreated, (<-first).status)
 }
@@ -195,7 +195,7 @@ func TestShutdownEndsWithItsDeadline(t *testing.T) {
 	require.ErrorIs(t, k.server.Shutdown(ctx), context.DeadlineExceeded)
 	require.NoError(t, <-served)
 	k.ledger.Release()
-	require.Eventually(t, func() bool { return k.ledger.CommitCount() == 1 }, 10*time.Second, time.Millisecond, "the work goes on")
+	require.Eventually(t, func() bool { return k.ledger.CommitCount() == 1 }, time.Minute, time.Millisecond, "the work goes on")
 }
 
 func TestSlowClientsAreCutOff(t *testing.T) {

@@ -3,7 +3,6 @@ package gateway
 import (
 	"context"
 	"net/url"
-	"strconv"
 
 	"github.com/oncegate/oncegate/order"
 )
@@ -64,14 +63,7 @@ func (s *Server) listOrders(x *exchange) {
 
 // pageOf reads the parameters of a list.
 func pageOf(q url.Values) (before order.ID, limit int, faults []order.FieldFault) {
-	limit = defaultPage
-	if v := q["limit"]; len(v) > 0 {
-		n, err := strconv.Atoi(v[0])
-		if err != nil || n < 1 || n > maxPage || len(v) > 1 {
-			faults = append(faults, order.FieldFault{Path: "limit", Reason: "must be a whole number from 1 to " + strconv.Itoa(maxPage)})
-		}
-		limit = n
-	}
+	limit, faults = wholeParameter(q, "limit", defaultPage, maxPage)
 	if v := q["cursor"]; len(v) > 0 {
 		id, ok := parseCursor(v[0])
 		if !ok || len(v) > 1 {

@@ -22,22 +22,22 @@ func (s *Server) routes() (*gin.Engine, error) {
 	post := func(path string, serve func(*exchange)) {
 		e.POST(path, s.handle(endpoint{name: path, scope: ScopeOrders, serve: serve}))
 	}
-	get := func(path, scope string, quiet bool, serve func(*exchange)) {
-		h := s.handle(endpoint{name: path, scope: scope, quiet: quiet, serve: serve})
+	get := func(path, scope string, serve func(*exchange), query ...string) {
+		h := s.handle(endpoint{name: path, scope: scope, quiet: scope == "", query: query, serve: serve})
 		e.GET(path, h)
 		e.HEAD(path, h)
 	}
 	post("/api/orders", s.createOrder)
 	post("/order/create_user_order", s.createOrder)
 	post("/api/order-batches", s.createBatch)
-	get("/api/orders", ScopeOrders, false, s.listOrders)
-	get("/api/orders/:id", ScopeOrders, false, s.getOrder)
+	get("/api/orders", ScopeOrders, s.listOrders, "cursor", "limit")
+	get("/api/orders/:id", ScopeOrders, s.getOrder)
 	post("/api/orders/:id/cancel", s.cancelOrder)
-	get("/api/requests/:key", ScopeOrders, false, s.requestStatus)
-	get("/api/policy", "", true, s.policy)
-	get("/livez", "", true, s.livez)
-	get("/readyz", "", true, s.readyz)
-	get("/openapi.yaml", "", true, s.openAPI)
+	get("/api/requests/:key", ScopeOrders, s.requestStatus)
+	get("/api/policy", "", s.policy)
+	get("/livez", "", s.livez)
+	get("/readyz", "", s.readyz)
+	get("/openapi.yaml", "", s.openAPI)
 	if s.o.Webhooks != nil {
 		e.POST("/webhooks/payments", s.handle(endpoint{name: "/webhooks/payments", serve: s.paymentEvent}))
 	}

@@ -47,11 +47,7 @@ func (s *Server) livez(x *exchange) {
 }
 
 func (s *Server) readyz(x *exchange) {
-	state, body := s.o.Health.ready(x.r.Context())
-	status := http.StatusOK
-	if state == healthUnavailable || state == healthDraining {
-		status = http.StatusServiceUnavailable
-	}
+	status, body := s.o.Health.ready(x.r.Context())
 	x.set("Cache-Control", noStore)
 	x.body(status, jsonType, body)
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net/http"
 	"regexp"
-	"strconv"
 
 	"github.com/oncegate/oncegate/order"
 )
@@ -135,13 +134,10 @@ func (a *Admin) outdated(w http.ResponseWriter, named string) {
 
 // listSettingChanges shows the newest changes, with who made them and why.
 func (a *Admin) listSettingChanges(w http.ResponseWriter, r *http.Request) {
-	limit := defaultChanges
-	if text := r.URL.Query().Get("limit"); text != "" {
-		var err error
-		if limit, err = strconv.Atoi(text); err != nil || limit < 1 || limit > maxChanges {
-			a.problem(w, faultAt("limit", "must be a whole number from 1 to "+strconv.Itoa(maxChanges)))
-			return
-		}
+	limit, faults := wholeParameter(r.URL.Query(), "limit", defaultChanges, maxChanges)
+	if len(faults) > 0 {
+		a.problem(w, problemOf(&order.InvalidError{Faults: faults}))
+		return
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), a.o.Budget)
 	defer cancel()

@@ -29,7 +29,7 @@ func (f *settingsFake) Settings() gateway.SettingsView {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	v := gateway.SettingsView{Settings: []gateway.Setting{
-		{Name: "ttl.receipt", Value: "24h0m0s", Default: "24h0m0s", Type: "duration", Origin: "default", Reloadable: true, Description: "a window"},
+		{Name: "ttl.receipt", Value: "1d", Default: "1d", Type: "duration", Origin: "default", Reloadable: true, Description: "a window"},
 		{Name: "mysql.dsn", Value: "***", Type: "secret", Origin: "environment ONCEGATE_MYSQL__DSN", Pinned: true, Description: "a \"DSN\""},
 	}}
 	v.Tag = "0"
@@ -45,7 +45,7 @@ func (f *settingsFake) ChangeSetting(_ context.Context, c gateway.SettingChange)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	done := gateway.SettingChanged{
-		Version: int64(len(f.changes)), Tag: strconv.Itoa(len(f.changes)), Name: c.Name, Before: "24h0m0s", After: "24h0m0s",
+		Version: int64(len(f.changes)), Tag: strconv.Itoa(len(f.changes)), Name: c.Name, Before: "1d", After: "1d",
 		Reason: c.Reason, By: c.By, At: time.Unix(1_800_000_000, 0),
 	}
 	if c.Value != nil {
@@ -99,16 +99,16 @@ func TestSettingsAreShownAndChanged(t *testing.T) {
 	require.Equal(t, http.StatusOK, r.status, r.body)
 	require.Equal(t, `"0"`, r.header.Get("ETag"))
 	require.JSONEq(t, `{"version":0,"settings":[
-		{"name":"ttl.receipt","value":"24h0m0s","default":"24h0m0s","type":"duration","origin":"default","reloadable":true,"pinned":false,"description":"a window"},
+		{"name":"ttl.receipt","value":"1d","default":"1d","type":"duration","origin":"default","reloadable":true,"pinned":false,"description":"a window"},
 		{"name":"mysql.dsn","value":"***","default":"","type":"secret","origin":"environment ONCEGATE_MYSQL__DSN","reloadable":false,"pinned":true,"description":"a \"DSN\""}]}`, r.body)
 
 	dry := d.ask(here, http.MethodPut, receiptTTL, `{"value":"48h","reason":"sale","dry_run":true}`, with("If-Match", `"0"`))
-	require.JSONEq(t, `{"version":0,"name":"ttl.receipt","before":"24h0m0s","after":"48h","dry_run":true}`, dry.body)
+	require.JSONEq(t, `{"version":0,"name":"ttl.receipt","before":"1d","after":"48h","dry_run":true}`, dry.body)
 	require.Equal(t, `"0"`, dry.header.Get("ETag"))
 
 	r = d.ask(elsewhere, http.MethodPut, receiptTTL, longer, with("If-Match", `"0"`), as("ops", gateway.ScopeAdmin))
 	require.Equal(t, http.StatusOK, r.status, r.body)
-	require.JSONEq(t, `{"version":1,"name":"ttl.receipt","before":"24h0m0s","after":"48h","dry_run":false}`, r.body)
+	require.JSONEq(t, `{"version":1,"name":"ttl.receipt","before":"1d","after":"48h","dry_run":false}`, r.body)
 	require.Equal(t, `"1"`, r.header.Get("ETag"))
 
 	r = d.ask(here, http.MethodPut, receiptTTL, longer, with("If-Match", `"0"`))
@@ -116,7 +116,7 @@ func TestSettingsAreShownAndChanged(t *testing.T) {
 	require.Equal(t, "VERSION_MISMATCH", r.problem(t).Code)
 
 	r = d.ask(here, http.MethodPut, receiptTTL, `{"value":null,"reason":"over"}`, with("If-Match", `"1"`))
-	require.JSONEq(t, `{"version":2,"name":"ttl.receipt","before":"24h0m0s","after":"24h0m0s","dry_run":false}`, r.body)
+	require.JSONEq(t, `{"version":2,"name":"ttl.receipt","before":"1d","after":"1d","dry_run":false}`, r.body)
 	r = d.ask(here, http.MethodGet, receiptTTL, "")
 	require.Equal(t, `"2"`, r.header.Get("ETag"))
 	require.Contains(t, r.body, `"origin":"api"`)
@@ -124,8 +124,8 @@ func TestSettingsAreShownAndChanged(t *testing.T) {
 
 	r = d.ask(here, http.MethodGet, "/admin/v1/config/changes", "")
 	require.JSONEq(t, `{"changes":[
-		{"version":2,"name":"ttl.receipt","before":"24h0m0s","after":"24h0m0s","reason":"over","changed_by":"loopback","changed_at":"2027-01-15T08:00:00.000Z"},
-		{"version":1,"name":"ttl.receipt","before":"24h0m0s","after":"48h","reason":"sale tonight","changed_by":"ops","changed_at":"2027-01-15T08:00:00.000Z"}]}`, r.body)
+		{"version":2,"name":"ttl.receipt","before":"1d","after":"1d","reason":"over","changed_by":"loopback","changed_at":"2027-01-15T08:00:00.000Z"},
+		{"version":1,"name":"ttl.receipt","before":"1d","after":"48h","reason":"sale tonight","changed_by":"ops","changed_at":"2027-01-15T08:00:00.000Z"}]}`, r.body)
 	require.NotContains(t, d.ask(here, http.MethodGet, "/admin/v1/config/changes?limit=1", "").body, `"version":1`)
 	require.Len(t, f.changes, 2)
 }

@@ -125,7 +125,7 @@ func TestADisconnectDoesNotUndoACancellation(t *testing.T) {
 	select {
 	case err := <-done:
 		require.NoError(t, err)
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		require.Fail(t, "the change ended with its client")
 	}
 	require.Equal(t, order.Cancelled, k.status(id))

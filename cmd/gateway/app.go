@@ -25,6 +25,7 @@ type App struct {
 	tracer   trace.Tracer // nil: nothing is traced
 
 	insight insightParts
+	moved   chan struct{} // has room for one: the Redis breaker has moved
 
 	opened []part // in this order; closed in reverse
 	close  sync.Once
@@ -54,7 +55,7 @@ func NewLive(ctx context.Context, live Live, log *slog.Logger) (*App, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &App{log: log, grace: cfg.ShutdownGrace, settings: s}
+	a := &App{log: log, grace: cfg.ShutdownGrace, settings: s, moved: make(chan struct{}, 1)}
 	if err := a.open(ctx, &cfg); err != nil {
 		return nil, errors.Join(err, a.Close())
 	}

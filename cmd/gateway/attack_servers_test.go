@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
@@ -156,7 +155,7 @@ func TestAFloodOfKeysIsBoundedPerUser(t *testing.T) {
 	client := server.Client(t)
 	c := embedded(t.TempDir())
 	c.MySQL.DSN = configs.NewSecret(configs.EmbeddedDSN)
-	c.Redis.Addrs, c.Redis.OpTimeout = []string{server.Addr}, 500*time.Millisecond
+	c.Redis.Addrs = []string{server.Addr}
 	c.Cache.MACKey = deployed(t, "", server.Addr).Cache.MACKey
 	const burst = 10
 	c.Limits.Rate, c.Limits.Burst = 0.001, burst
@@ -205,7 +204,7 @@ func TestAFullRedisStaysBounded(t *testing.T) {
 			require.NoError(t, client.ConfigSet(t.Context(), "maxmemory", fmt.Sprint(limit)).Err())
 			c := embedded(t.TempDir())
 			c.MySQL.DSN = configs.NewSecret(configs.EmbeddedDSN)
-			c.Redis.Addrs, c.Redis.OpTimeout = []string{server.Addr}, 500*time.Millisecond
+			c.Redis.Addrs = []string{server.Addr}
 			c.Cache.MACKey = deployed(t, "", server.Addr).Cache.MACKey
 			c.Cache.ProcessTier = false
 			c.Users.ProvisionBalance = "1000000.00"

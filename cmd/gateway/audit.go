@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"text/tabwriter"
@@ -24,6 +25,9 @@ what the orders and events make of them. It only reads.
 
 Exit code 0: clean. 1: findings. 2: it could not look.`,
 		Args: cobra.NoArgs,
+		PreRunE: func(*cobra.Command, []string) error {
+			return errors.Join(atLeast("chunk", o.Chunk, 1), atLeast("max-findings", o.MaxFindings, 1))
+		},
 		RunE: func(c *cobra.Command, _ []string) error {
 			var report store.AuditReport
 			loaded, err := loadWithoutGateway(c, env)

@@ -51,21 +51,40 @@ func (a *App) openBackground(cfg *configs.Config, s *store.Store) {
 	a.background("compaction", func(ctx context.Context) { a.compactNowAndThen(ctx, s) })
 }
 
-// healthPoll is how often a gateway asks how its dependencies are when nobody else
-// does: a breaker that left Redis alone closes by an operation, and an idle
-// gateway that nobody probes would have none.
-const healthPoll = 5 * time.Second
+// How often a gateway asks how its dependencies are when nobody else does, and
+// how soon while something is amiss: a breaker that left Redis alone closes by an
+// operation, and an idle gateway that nobody probes would have none.
+const (
+	healthPoll  = 5 * time.Second
+	healthRetry = time.Second
+)
 
-// watchHealth asks until ctx ends. The answers are for whoever looks.
-func watchHealth(ctx context.Context, health *gateway.Health) {
-	ticker := time.NewTicker(healthPoll)
-	defer ticker.Stop()
+// watchHealth asks until ctx ends, and soon after the breaker has moved. The
+// answers are for whoever looks.
+func watchHealth(ctx context.Context, health *gateway.Health, moved <-chan struct{}) {
+	next := time.Now().Add(healthPoll)
+	sooner := func() {
+		if soon := time.Now().Add(healthRetry); soon.Before(next) {
+			next = soon
+		}
+	}
+	timer := time.NewTimer(healthPoll)
+	defer timer.Stop()
 	for {
+		timer.Reset(time.Until(next))
 		select {
 		case <-ctx.Done():
 			return
-		case <-ticker.C:
-			health.States(ctx)
+		case <-moved:
+			sooner()
+		case <-timer.C:
+			states := health.States(ctx)
+			next = time.Now().Add(healthPoll)
+			for _, state := range states {
+				if state != "ok" {
+					sooner()
+				}
+			}
 		}
 	}
 }

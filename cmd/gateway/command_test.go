@@ -44,7 +44,12 @@ func TestExitCodesTellAWrongCommandLineFromAFailure(t *testing.T) {
 		{[]string{"serve", "--ledger.max_batch=0"}, exitFailed},
 		{[]string{"healthcheck", "--http.listen=127.0.0.1:1"}, exitFailed},
 		{[]string{"token", "--user", "alice", "--ttl", "-1s"}, exitUsage},
+		{[]string{"token", "--user", "alice", "--ttl", "1w"}, exitUsage},
 		{[]string{"token", "--user", ""}, exitUsage},
+		{[]string{"compact", "--batch", "0"}, exitUsage},
+		{[]string{"compact", "--pause", "-1s"}, exitUsage},
+		{[]string{"audit", "--chunk", "0"}, exitUsage},
+		{[]string{"audit", "--max-findings", "-1"}, exitUsage}, // it would list none, and call that clean
 		{[]string{"token", "--user", "alice", "--scope", "root"}, exitUsage},
 		{[]string{"token", "--user", "alice", "--scope", ""}, exitUsage},
 		{[]string{"token", "--user", "alice", "--scope", "admin.read,write"}, exitUsage},
@@ -116,11 +121,14 @@ func TestTheAdminListenerCanDemandAToken(t *testing.T) {
 	cfg.Admin.AllowLoopback = false
 	r := start(t, cfg)
 	vars := []string{"ONCEGATE_ADMIN__LISTEN=" + r.AdminAddr()}
-	code, _, stderr := command(t, vars, "key", "inspect", "alice", "k")
-	require.Equal(t, exitFailed, code)
-	require.Contains(t, stderr, "401")
+	for _, args := range [][]string{{"key", "inspect", "alice", "k"}, {"config", "print", "--running"}, {"ttl", "advise"}} {
+		code, stdout, stderr := command(t, vars, args...)
+		require.Equal(t, exitFailed, code)
+		require.Empty(t, stdout, args)
+		require.Contains(t, stderr, "the gateway answered 401 Unauthorized: Send a valid bearer token.", args)
+	}
 
-	code, _, stderr = command(t, append(vars, "ONCEGATE_AUTH__HS256_SECRET="+secret), "key", "inspect", "alice", "k")
+	code, _, stderr := command(t, append(vars, "ONCEGATE_AUTH__HS256_SECRET="+secret), "key", "inspect", "alice", "k")
 	require.Equal(t, exitFailed, code, "a token of another secret: %s", stderr)
 
 	own, err := signingSecret(&cfg)

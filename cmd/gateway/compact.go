@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -12,7 +13,7 @@ import (
 )
 
 func compactCommand(env environment) *cobra.Command {
-	var o store.CompactOptions
+	o := store.CompactOptions{Pause: 20 * time.Millisecond}
 	c := withConfig(&cobra.Command{
 		Use:   "compact",
 		Short: "Empty old answers; keys, digests and orders stay for ever",
@@ -20,6 +21,12 @@ func compactCommand(env environment) *cobra.Command {
 refusals of that age, in small transactions with pauses. Several at once share
 the work. A later retry is answered from the order, never with a second one.`,
 		Args: cobra.NoArgs,
+		PreRunE: func(*cobra.Command, []string) error {
+			if o.Pause < 0 {
+				return errors.New("--pause must not be negative")
+			}
+			return atLeast("batch", o.Batch, 1)
+		},
 		RunE: func(c *cobra.Command, _ []string) error {
 			loaded, err := loadWithoutGateway(c, env)
 			if err != nil {
@@ -36,6 +43,7 @@ the work. A later retry is answered from the order, never with a second one.`,
 					return fmt.Errorf("with what was changed over the admin API: %w", err)
 				}
 				o.OlderThan = in.Config.Retention.Responses
+				o.Pause = max(o.Pause, 1) // there, 0 is the default
 				done, err := s.Compact(ctx, o)
 				if err != nil {
 					return err
@@ -45,6 +53,6 @@ the work. A later retry is answered from the order, never with a second one.`,
 		},
 	}, false)
 	c.Flags().IntVar(&o.Batch, "batch", 500, "records of one transaction")
-	c.Flags().DurationVar(&o.Pause, "pause", 20*time.Millisecond, "between two transactions")
+	c.Flags().Var((*duration)(&o.Pause), "pause", "between two transactions")
 	return c
 }

@@ -40,7 +40,6 @@ func openConsole(t *testing.T) *console {
 	c.cfg = embedded(t.TempDir())
 	c.cfg.MySQL.DSN = configs.NewSecret(configs.EmbeddedDSN)
 	c.cfg.Redis.Addrs = []string{c.redis.Addr}
-	c.cfg.Redis.OpTimeout = 500 * time.Millisecond // this machine is busy
 	c.cfg.Breaker.OpenFor = 500 * time.Millisecond
 	c.cfg.Cache.MACKey = configs.NewSecret("a key of sixteen bytes or more")
 	c.cfg.Users.ProvisionBalance = "1000000.00"

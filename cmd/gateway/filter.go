@@ -22,13 +22,23 @@ func (a *App) openFilter(ctx context.Context, cfg *configs.Config, macKey []byte
 	o := filterOptions(cfg)
 	o.Client, o.MACKey, o.Logger, o.Registerer, o.Now = client, macKey, a.log, registry, time.Now
 	o.Tuning = a.settings.cacheTuning
-	o.BreakerMoved, o.Tracer = a.insight.BreakerMoved, a.tracer
+	o.BreakerMoved, o.Tracer = a.breakerMoved, a.tracer
 	f, err := cache.New(o)
 	if err != nil {
 		return nil, err
 	}
 	a.background("watch of Redis", f.Watch)
 	return f, nil
+}
+
+// breakerMoved hands a move on. It does not wait: the breaker calls it under its
+// own lock.
+func (a *App) breakerMoved(from, to, reason string) {
+	a.insight.BreakerMoved(from, to, reason)
+	select {
+	case a.moved <- struct{}{}:
+	default: // it is known that one did
+	}
 }
 
 func (a *App) openRedis(ctx context.Context, cfg *configs.Config) (redis.UniversalClient, error) {

@@ -20,10 +20,15 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(testserver.Stopping(m)) }
 
 const potsticker = `{"sku":"potsticker","quantity":2,"amount":"39.80"}`
 
+// patient is a redis.op_timeout for a busy machine, where a healthy Redis may take
+// longer than the default to answer. Only mysql.lock_wait_timeout is longer.
+const patient = 900 * time.Millisecond
+
 // embedded is the configuration of make run, on free ports and in dir.
 func embedded(dir string) configs.Config {
 	c := configs.Default()
 	c.DataDir = dir
+	c.Redis.OpTimeout = patient
 	c.HTTP.Listen, c.Admin.Listen = "127.0.0.1:0", "127.0.0.1:0"
 	return c
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/MicahParks/keyfunc/v3"
 	"github.com/golang-jwt/jwt/v5"
 
+	"github.com/oncegate/oncegate/configs"
 	"github.com/oncegate/oncegate/gateway"
 )
 
@@ -29,7 +30,8 @@ const (
 // issuerKeys are the published keys of an issuer. They are read again every
 // [keysRefresh], after a failed look and for a token of an unknown key, but
 // never more often than every pause: tokens with made-up key ids cost the issuer
-// nothing, and are answered like those of a key too new to be known. Those known stay in force while it is away. Safe for concurrent use.
+// nothing, and are answered like those of a key too new to be known. Those known
+// stay in force while it is away. Safe for concurrent use.
 type issuerKeys struct {
 	address string
 	pause   time.Duration
@@ -101,7 +103,7 @@ func (k *issuerKeys) find(token *jwt.Token) (any, error) {
 		// Somebody else is looking, or has just looked, and the key may have been
 		// published since. Whoever waited here would hold a place that an honest
 		// client needs.
-		return nil, fmt.Errorf("%w: they are read at most every %v", gateway.ErrKeysUnavailable, k.pause)
+		return nil, fmt.Errorf("%w: they are read at most every %s", gateway.ErrKeysUnavailable, configs.FormatDuration(k.pause))
 	}
 	key, err = k.ofKnown(token)
 	if errors.Is(err, jwkset.ErrKeyNotFound) && k.failing.Load() {

@@ -33,7 +33,6 @@ func observed(t *testing.T, processTier bool) (*running, *testserver.RedisServer
 	c := embedded(t.TempDir())
 	c.MySQL.DSN = configs.NewSecret(configs.EmbeddedDSN)
 	c.Redis.Addrs = []string{server.Addr}
-	c.Redis.OpTimeout = 900 * time.Millisecond // a busy machine
 	c.Cache.MACKey = configs.NewSecret("a key of at least sixteen bytes")
 	c.Cache.ProcessTier = processTier
 	c.Messages.Broker, c.Messages.Addrs = "redis", []string{server.Addr}

@@ -75,7 +75,7 @@ func (a *App) open(ctx context.Context, cfg *configs.Config) error {
 	})
 	health := a.health(ledger, filter)
 	a.openInsight(filter, health)
-	a.background("watch of health", func(ctx context.Context) { watchHealth(ctx, health) })
+	a.background("watch of health", func(ctx context.Context) { watchHealth(ctx, health, a.moved) })
 	if err := a.openAdmin(ctx, cfg, gateway.AdminOptions{
 		Desk:    gateway.Desk{Accounts: ledger, Shipper: ledger, Peeker: filter, Finder: ledger},
 		Insight: a.insight, Settings: a.settings, LogHashKey: logHashKey(macKey),

@@ -2,12 +2,13 @@ package main
 
 import (
 	"context"
-	"errors"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -41,7 +42,12 @@ auth.hs256_secret, to sign a token with the scope admin.read.`,
 				return err
 			}
 			path := "/admin/v1/keys/" + url.PathEscape(args[0]) + "/" + url.PathEscape(args[1])
-			return probe(c.Context(), env.stdout, &loaded.Config, path, token)
+			body, err := probe(c.Context(), &loaded.Config, path, token)
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(env.stdout, "%s\n", body)
+			return err
 		},
 	}, false)
 	return group("key", "Look at one idempotency key", inspect)
@@ -73,49 +79,82 @@ func reachable(setting, listen string) (string, error) {
 	return net.JoinHostPort(host, port), nil
 }
 
-// probe prints what a path of the admin listener answers, and fails unless that
-// is a success and the listener shows the certificate of the configuration.
-func probe(ctx context.Context, w io.Writer, cfg *configs.Config, path, token string) error {
+// probe returns what a path of the admin listener answers. It fails unless that is
+// a success and the listener shows the certificate of the configuration.
+func probe(ctx context.Context, cfg *configs.Config, path, token string) ([]byte, error) {
 	address, err := reachable("admin.listen", cfg.Admin.Listen)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	client, err := localClient(cfg)
 	if err != nil {
+		return nil, err
+	}
+	return askAdmin(ctx, client, scheme(cfg)+"://"+address+path, token)
+}
+
+// probeHealth asks an address for what anybody may ask, whatever the certificate,
+// and prints what it answers, whatever that is.
+func probeHealth(ctx context.Context, w io.Writer, cfg *configs.Config, address, path string) error {
+	status, body, err := ask(ctx, healthClient(), scheme(cfg)+"://"+address+path, "")
+	if err != nil {
 		return err
 	}
-	return ask(ctx, w, client, scheme(cfg)+"://"+address+path, token)
+	if _, err := fmt.Fprintf(w, "%s\n", body); err != nil {
+		return err
+	}
+	if status != http.StatusOK {
+		return fmt.Errorf("the answer was %d %s", status, http.StatusText(status))
+	}
+	return nil
 }
 
-// probeHealth asks an address for what anybody may ask, whatever the certificate.
-func probeHealth(ctx context.Context, w io.Writer, cfg *configs.Config, address, path string) error {
-	return ask(ctx, w, healthClient(), scheme(cfg)+"://"+address+path, "")
+// askAdmin returns what an admin listener answers, if that is a success.
+func askAdmin(ctx context.Context, client *http.Client, address, token string) ([]byte, error) {
+	status, body, err := ask(ctx, client, address, token)
+	if err != nil {
+		return nil, err
+	}
+	if status != http.StatusOK {
+		return nil, fmt.Errorf("the gateway answered %d %s%s", status, http.StatusText(status), explanation(body))
+	}
+	return body, nil
 }
 
-func ask(ctx context.Context, w io.Writer, client *http.Client, address, token string) error {
+func ask(ctx context.Context, client *http.Client, address, token string) (status int, body []byte, err error) {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
 	if err != nil {
-		return err
+		return 0, nil, err
 	}
 	if token != "" {
 		r.Header.Set("Authorization", "Bearer "+token)
 	}
 	resp, err := client.Do(r)
 	if err != nil {
-		return err
+		return 0, nil, err
 	}
 	defer func() { _ = resp.Body.Close() }()
-	body, err := io.ReadAll(io.LimitReader(resp.Body, maxProbeBody))
+	body, err = io.ReadAll(io.LimitReader(resp.Body, maxProbeBody))
 	if err != nil {
-		return fmt.Errorf("read the answer of %s: %w", address, err)
+		return 0, nil, fmt.Errorf("read the answer of %s: %w", address, err)
 	}
-	if _, err := fmt.Fprintf(w, "%s\n", body); err != nil {
-		return err
+	return resp.StatusCode, body, nil
+}
+
+// explanation is what a problem document says for people.
+func explanation(body []byte) string {
+	var p struct {
+		Detail string
+		Errors []struct{ Path, Reason string }
 	}
-	if resp.StatusCode != http.StatusOK {
-		return errors.New("the answer was " + resp.Status)
+	if json.Unmarshal(body, &p) != nil || p.Detail == "" {
+		return ""
 	}
-	return nil
+	lines := []string{": " + p.Detail}
+	for _, e := range p.Errors {
+		lines = append(lines, "  - "+e.Path+" "+e.Reason)
+	}
+	return strings.Join(lines, "\n")
 }

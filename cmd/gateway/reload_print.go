@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -18,14 +17,14 @@ func printRunning(ctx context.Context, w io.Writer, cfg *configs.Config, origin 
 	if err != nil {
 		return err
 	}
-	var answer bytes.Buffer
-	if err := probe(ctx, &answer, cfg, "/admin/v1/config", token); err != nil {
+	answer, err := probe(ctx, cfg, "/admin/v1/config", token)
+	if err != nil {
 		return err
 	}
 	var running struct {
 		Settings []struct{ Name, Value, Type, Origin string }
 	}
-	if err := json.Unmarshal(answer.Bytes(), &running); err != nil {
+	if err := json.Unmarshal(answer, &running); err != nil {
 		return fmt.Errorf("read the gateway's answer: %w", err)
 	}
 	all := make([]configs.Setting, 0, len(running.Settings))

@@ -77,7 +77,7 @@ func newWatcher(s *settings) *watcher {
 	}
 	if err != nil {
 		// Not a reason not to take orders: the file is looked at now and then.
-		s.log.Warn("the configuration's directory cannot be watched; its file is looked at now and then", "every", watchNet, "error", err)
+		s.log.Warn("the configuration's directory cannot be watched; its file is looked at now and then", "every_ms", watchNet.Milliseconds(), "error", err)
 	}
 	return w
 }

@@ -46,11 +46,11 @@ func TestAChangedFileIsInForce(t *testing.T) {
 			r := startLive(t, Live{Sources: &configs.Sources{File: path}}, t.Output())
 			ops := newOperator(t)
 			window := func() string { s, _ := ops.setting(r, "ttl.receipt"); return s.Value }
-			require.Equal(t, "2h0m0s", window())
+			require.Equal(t, "2h", window())
 			change(t, dir, path, yamlOf(dir, receipt3h))
-			eventually(t, "the new value", func() bool { return window() == "3h0m0s" })
+			eventually(t, "the new value", func() bool { return window() == "3h" })
 			change(t, dir, path, yamlOf(dir, receipt2h))
-			eventually(t, "the old value", func() bool { return window() == "2h0m0s" })
+			eventually(t, "the old value", func() bool { return window() == "2h" })
 		})
 	}
 }
@@ -71,7 +71,7 @@ func TestAMountedDirectoryIsFollowedThroughItsLink(t *testing.T) {
 	require.NoError(t, os.Symlink(filepath.Join("..data", "oncegate.yaml"), path))
 	r := startLive(t, Live{Sources: &configs.Sources{File: path}}, t.Output())
 	ops := newOperator(t)
-	for version, want := range map[string]string{"..2027_02": "3h0m0s", "..2027_03": "4h0m0s"} {
+	for version, want := range map[string]string{"..2027_02": "3h", "..2027_03": "4h"} {
 		publish(version, "ttl: {receipt: "+want+"}")
 		eventually(t, want, func() bool { s, _ := ops.setting(r, "ttl.receipt"); return s.Value == want })
 	}
@@ -94,14 +94,14 @@ func TestAWrongFileIsRefusedWhole(t *testing.T) {
 		fileOf(t, dir, c.more)
 		eventually(t, c.says, func() bool { return log.has(c.says) && refused() })
 		s, _ := ops.setting(r, "ttl.receipt")
-		require.Equal(t, "2h0m0s", s.Value, "nothing of it is in force")
+		require.Equal(t, "2h", s.Value, "nothing of it is in force")
 		fileOf(t, dir, receipt2h)
 		eventually(t, "no longer refused", func() bool { return !refused() })
 	}
 	require.NoError(t, os.Remove(path))
 	eventually(t, "a file that is gone", refused)
 	fileOf(t, dir, receipt3h)
-	eventually(t, "the new value", func() bool { s, _ := ops.setting(r, "ttl.receipt"); return s.Value == "3h0m0s" && !refused() })
+	eventually(t, "the new value", func() bool { s, _ := ops.setting(r, "ttl.receipt"); return s.Value == "3h" && !refused() })
 }
 
 // What a file gives wins over what was changed over the API, from the moment it
@@ -120,16 +120,16 @@ func TestAFileWinsOverTheAPI(t *testing.T) {
 			return s.Value == value && s.Origin == origin
 		})
 	}
-	is("5h0m0s", "api")
+	is("5h", "api")
 	fileOf(t, dir, receipt2h)
-	is("2h0m0s", "file "+path)
+	is("2h", "file "+path)
 	require.Equal(t, http.StatusConflict, ops.put(r, "ttl.receipt", `"6h"`).status)
 	fileOf(t, dir, "")
-	is("5h0m0s", "api")
+	is("5h", "api")
 	// One that does not fit to what was changed is refused.
 	fileOf(t, dir, "retention: {responses: 1h}")
 	eventually(t, "refused", func() bool { return metric(t, r, `oncegate_config_refused{source="file"}`) == 1 })
-	is("5h0m0s", "api")
+	is("5h", "api")
 }
 
 func TestHangupReadsTheEnvironmentsFilesAgain(t *testing.T) {

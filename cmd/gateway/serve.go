@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"log/slog"
@@ -68,7 +67,7 @@ func serve(c *cobra.Command, env environment, migrate bool) error {
 		return err
 	}
 	if cfg.EmbeddedDatabase() {
-		if err := welcome(ctx, env.stderr, &cfg, app); err != nil {
+		if err := welcome(env.stderr, &cfg, app); err != nil {
 			log.WarnContext(ctx, "no token for a first order", "error", err)
 		}
 	}
@@ -76,7 +75,7 @@ func serve(c *cobra.Command, env environment, migrate bool) error {
 }
 
 // welcome prints a command that makes a first order.
-func welcome(_ context.Context, w io.Writer, cfg *configs.Config, app *App) error {
+func welcome(w io.Writer, cfg *configs.Config, app *App) error {
 	secret, err := signingSecret(cfg)
 	if err != nil {
 		return err

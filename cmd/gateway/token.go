@@ -22,7 +22,7 @@ type tokenRequest struct {
 }
 
 func tokenCommand(env environment) *cobra.Command {
-	var r tokenRequest
+	r := tokenRequest{ttl: 24 * time.Hour}
 	c := withConfig(&cobra.Command{
 		Use:   "token --user USER",
 		Short: "Print a token that the gateway with this configuration believes",
@@ -58,7 +58,7 @@ of these.`,
 	}, false)
 	c.Flags().StringVar(&r.user, "user", "", "whom it speaks for (required)")
 	c.Flags().StringSliceVar(&r.scopes, "scope", []string{gateway.ScopeOrders}, "what it is good for, separated by commas: "+strings.Join(gateway.Scopes(), ", "))
-	c.Flags().DurationVar(&r.ttl, "ttl", 24*time.Hour, "how long it is valid")
+	c.Flags().Var((*duration)(&r.ttl), "ttl", "how long it is valid")
 	if err := c.MarkFlagRequired("user"); err != nil {
 		panic(err) // the flag is three lines above
 	}

@@ -4,7 +4,9 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/golang-jwt/jwt/v5"
 	"github.com/stretchr/testify/require"
 
 	"github.com/oncegate/oncegate/gateway"
@@ -34,4 +36,23 @@ func TestEveryScopeOfTheHelpIsMinted(t *testing.T) {
 		require.Equal(t, allowed[1], ann.do(http.MethodPut, admin+"/users/zoe", "", `{"balance":"1.00"}`).status, scope)
 	}
 	require.Len(t, gateway.Scopes(), 4)
+}
+
+func TestATokenIsValidAsLongAsIsSaid(t *testing.T) {
+	t.Parallel()
+	vars := []string{"ONCEGATE_DATA_DIR=" + t.TempDir()}
+	for ttl, want := range map[string]time.Duration{"7d": 7 * 24 * time.Hour, "90s": 90 * time.Second, "": 24 * time.Hour} {
+		args := []string{"token", "--user", "ann"}
+		if ttl != "" {
+			args = append(args, "--ttl", ttl)
+		}
+		code, stdout, stderr := command(t, vars, args...)
+		require.Equal(t, exitOK, code, stderr)
+		var claims jwt.RegisteredClaims
+		_, _, err := jwt.NewParser().ParseUnverified(strings.TrimSpace(stdout), &claims)
+		require.NoError(t, err)
+		require.Equal(t, want, claims.ExpiresAt.Sub(claims.IssuedAt.Time), ttl)
+	}
+	_, help, _ := command(t, nil, "token", "--help")
+	require.Contains(t, help, "(default 1d)")
 }

@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"os"
@@ -61,7 +59,7 @@ func (r *adviceRequest) check() error {
 	}
 	for _, text := range r.ttls {
 		if ttl, err := configs.ParseDuration(text); err != nil || ttl <= 0 {
-			return fmt.Errorf("--ttl: %q must be a duration such as 90s, 48h or 7d", text)
+			return fmt.Errorf("--ttl: %q must be a duration such as 90s, 48h or 7d, at most 366d", text)
 		}
 	}
 	if r.admin != "" {
@@ -144,46 +142,4 @@ func (r *adviceRequest) where(c *cobra.Command, env environment) (client *http.C
 	}
 	client, err = localClient(cfg)
 	return client, scheme(cfg) + "://" + address, token, err
-}
-
-// askAdmin returns what an admin listener answers, if that is a success.
-func askAdmin(ctx context.Context, client *http.Client, address, token string) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
-	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
-	if err != nil {
-		return nil, err
-	}
-	if token != "" {
-		r.Header.Set("Authorization", "Bearer "+token)
-	}
-	resp, err := client.Do(r)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = resp.Body.Close() }()
-	body, err := io.ReadAll(io.LimitReader(resp.Body, maxProbeBody))
-	if err != nil {
-		return nil, fmt.Errorf("read the answer: %w", err)
-	}
-	if resp.StatusCode != http.StatusOK {
-		return nil, errors.New("the gateway answered " + resp.Status + explanation(body))
-	}
-	return body, nil
-}
-
-// explanation is what a problem document says for people.
-func explanation(body []byte) string {
-	var p struct {
-		Detail string
-		Errors []struct{ Path, Reason string }
-	}
-	if json.Unmarshal(body, &p) != nil || p.Detail == "" {
-		return ""
-	}
-	lines := []string{": " + p.Detail}
-	for _, e := range p.Errors {
-		lines = append(lines, "  - "+e.Path+" "+e.Reason)
-	}
-	return strings.Join(lines, "\n")
 }

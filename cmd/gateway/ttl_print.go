@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"io"
 	"strconv"
-	"strings"
 	"text/tabwriter"
 	"time"
 
+	"github.com/oncegate/oncegate/configs"
 	"github.com/oncegate/oncegate/insight"
 )
 
@@ -91,14 +91,7 @@ func seconds(n float64) string {
 	default:
 		d = d.Round(time.Millisecond)
 	}
-	text := d.String()
-	if strings.HasSuffix(text, "m0s") {
-		text = strings.TrimSuffix(text, "0s")
-	}
-	if strings.HasSuffix(text, "h0m") {
-		text = strings.TrimSuffix(text, "0m")
-	}
-	return text
+	return configs.FormatDuration(d)
 }
 
 // share keeps what matters near the ends.

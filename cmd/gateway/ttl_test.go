@@ -33,9 +33,9 @@ func TestAdviceIsWhatTheGatewayHasSeen(t *testing.T) {
 	require.Equal(t, exitOK, code, stderr)
 	require.Contains(t, out, "100 retries (answered by the process 0, Redis 99, the database 1)")
 	require.Regexp(t, `(?m)^1m +99\.0 % +94\.\d % to 99\.\d+ % `, out)
-	require.Regexp(t, `(?m)^24h .* in force$`, out)
+	require.Regexp(t, `(?m)^1d .* in force$`, out)
 	require.Equal(t, 1, strings.Count(out, "in force"))
-	require.Regexp(t, `(?m)^168h +not known`, out, "the oldest retry was of 40 hours")
+	require.Regexp(t, `(?m)^7d +not known`, out, "the oldest retry was of 40 hours")
 	require.Contains(t, out, "99.0 % of the retries are answered before the database from a TTL of 10.24s on.")
 
 	file := filepath.Join(t.TempDir(), "token")
@@ -50,7 +50,7 @@ func TestAdviceIsWhatTheGatewayHasSeen(t *testing.T) {
 
 	code, out, _ = command(t, nil, "ttl", "advise", "--admin", at, "--ttl", "25h", "--target", "1")
 	require.Equal(t, exitOK, code)
-	require.Regexp(t, `(?m)^24h .*in force\n25h `, out)
+	require.Regexp(t, `(?m)^1d .*in force\n25h `, out)
 
 	code, out, stderr = command(t, []string{"ONCEGATE_DATA_DIR=" + cfg.DataDir, "ONCEGATE_ADMIN__LISTEN=" + r.AdminAddr()}, "ttl", "advise")
 	require.Equal(t, exitOK, code, stderr)
@@ -71,6 +71,7 @@ func TestAdviceThatCannotBeGivenSaysWhy(t *testing.T) {
 		{[]string{"--admin", at, "--token", "nonsense"}, exitFailed, "401 Unauthorized: "},
 		{[]string{"--admin", at, "--token-file", "/nonexistent"}, exitUsage, "--token-file"},
 		{[]string{"--admin", at, "--ttl", "soon"}, exitUsage, "must be a duration"},
+		{[]string{"--admin", at, "--ttl", "9999999h"}, exitUsage, `--ttl: "9999999h" must be a duration such as 90s, 48h or 7d, at most 366d`},
 		{[]string{"--admin", at, "--ttl", "1000d"}, exitFailed, "ttl[0] must be a duration"},
 		{[]string{"--admin", at, "--target", "7"}, exitUsage, "must be a share"},
 		{[]string{"--admin", at, "--target", "NaN"}, exitUsage, "must be a share"},
@@ -102,17 +103,21 @@ func TestAdviceSaysThatRedisIsAwayAndNamesNoTTLThatIsRefused(t *testing.T) {
 		r.insight.Decided(order.Answer{Kind: order.Replayed, Layer: order.LayerRedis, Age: time.Second}, nil, time.Millisecond)
 	}
 	at := "http://" + r.AdminAddr()
-	code, out, stderr := command(t, nil, "ttl", "advise", "--admin", at)
-	require.Equal(t, exitOK, code, stderr)
+	var out string
+	eventually(t, "a Redis that is there is away", func() bool { // on a busy machine it may seem so for a moment
+		code, text, stderr := command(t, nil, "ttl", "advise", "--admin", at)
+		require.Equal(t, exitOK, code, stderr)
+		out = text
+		return !strings.Contains(out, "Redis is away")
+	})
 	require.Contains(t, out, "from any TTL that the gateway accepts: longer than ttl.in_progress, 10s, such as 11s.")
-	require.NotContains(t, out, "Redis is away")
 	require.NotContains(t, out, "refused")
 	_, out, _ = command(t, nil, "ttl", "advise", "--admin", at, "--ttl", "5s,10s,11s")
 	require.Equal(t, 2, strings.Count(out, "refused: not longer than ttl.in_progress"))
 	require.Regexp(t, `(?m)^11s .*[^d] *$`, out)
 
 	r.insight.BreakerMoved("closed", "open", "timeout")
-	code, out, stderr = command(t, nil, "ttl", "advise", "--admin", at)
+	code, out, stderr := command(t, nil, "ttl", "advise", "--admin", at)
 	require.Equal(t, exitOK, code, stderr)
 	require.Contains(t, out, "Redis is away")
 }

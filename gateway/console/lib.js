@@ -53,6 +53,7 @@ export function duration(seconds) {
 
 // goDuration says seconds as the configuration writes them.
 export function goDuration(seconds) {
+  if (seconds > 0 && seconds % 86400 === 0) return seconds / 86400 + 'd';
   const h = Math.floor(seconds / 3600), m = Math.floor(seconds / 60) % 60, s = seconds % 60;
   return (h ? h + 'h' : '') + (m ? m + 'm' : '') + (s || !(h || m) ? s + 's' : '');
 }
