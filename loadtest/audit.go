@@ -38,7 +38,7 @@ func (r *run) truth(ctx context.Context, cases []*history.Case, scope verdict.Sc
 			return nil, err
 		}
 		defer func() { _ = db.Close() }() // nothing was written
-		return verdict.FromSQL(ctx, db, senders(cases), scope)
+		return verdict.FromSQL(ctx, db, r.senders(cases), scope)
 	}
 	tokens := make(map[string]string, len(r.Users))
 	for _, u := range r.Users {
@@ -53,8 +53,12 @@ func (r *run) truth(ctx context.Context, cases []*history.Case, scope verdict.Sc
 	return verdict.FromHTTP(ctx, client, tokens, cases)
 }
 
-// senders lists the users who sent something.
-func senders(cases []*history.Case) []string {
+// senders lists the users who can have orders of this run: those who sent
+// something, and all who were made for it.
+func (r *run) senders(cases []*history.Case) []string {
+	if r.OwnUsers {
+		return r.names()
+	}
 	seen := map[string]bool{}
 	var users []string
 	for _, c := range cases {

@@ -102,8 +102,10 @@ func (c *Config) check() error {
 		return errors.New("there are no users")
 	case c.Scenario.NeedsWebhookSecret() && c.Webhook == nil:
 		return errors.New("this scenario sends payment callbacks: it needs the deployment's webhook secret")
-	case c.Timeout <= 0 || c.Drain <= 0 || c.AuditTimeout <= 0 || c.CheckTime <= 0:
-		return errors.New("the time limits must be positive")
+	case c.Timeout <= 0 || c.Drain <= 0 || c.AuditTimeout <= 0 || c.CheckTime <= 0 || c.MaxLag <= 0:
+		return errors.New("timeout, drain, audit timeout, check time and the bound of the lag must be positive")
+	case c.Settle < 0:
+		return errors.New("the pause before the audit must not be below zero")
 	case c.MaxInFlight < 1:
 		return errors.New("there must be room for one request at least")
 	case c.Audit == AuditSQL && c.DSN == "":

@@ -82,12 +82,14 @@ func TestAFrozenServerShowsInTheResponseTimes(t *testing.T) {
 func TestTimeoutsAreInThePercentiles(t *testing.T) {
 	t.Parallel()
 	c := configure(t, stub.New(stub.Flaws{Hang: 10}), "unique")
-	c.Timeout = 200 * time.Millisecond
-	c.Thresholds = []result.Threshold{threshold(t, "p95(all)<100ms"), threshold(t, "share(timeout)<=11%")}
+	c.Timeout = time.Second
+	c.Thresholds = []result.Threshold{threshold(t, "p95(all)<900ms"), threshold(t, "share(timeout)>=10%")}
 	r := perform(t, c)
-	require.EqualValues(t, 20, r.Outcome(measure.Timeout).Count)
-	require.EqualValues(t, 180, r.Outcome(measure.Created).Count)
-	require.GreaterOrEqual(t, r.Outcome(measure.Timeout).Response.At(50), 199*time.Millisecond)
+	// On a busy machine one that was answered may be too late as well.
+	timeouts := r.Outcome(measure.Timeout)
+	require.GreaterOrEqual(t, timeouts.Count, int64(20))
+	require.EqualValues(t, 200, timeouts.Count+r.Outcome(measure.Created).Count)
+	require.GreaterOrEqual(t, timeouts.Response.At(50), 990*time.Millisecond)
 	require.False(t, r.Thresholds[0].Passed)
 	require.True(t, r.Thresholds[1].Passed)
 	require.False(t, r.Passed())
@@ -163,5 +165,7 @@ func TestSentAgreesWithReceived(t *testing.T) {
 	c.Audit = AuditOff
 	r := perform(t, c)
 	const preparation = 3 // requests before the run
-	require.Equal(t, s.Received(), r.Totals.Sent+preparation)
+	want := r.Totals.Sent + preparation
+	require.Eventually(t, func() bool { return s.Received() >= want }, time.Minute, 10*time.Millisecond, "a busy server reads late what was sent")
+	require.Equal(t, want, s.Received())
 }

@@ -38,6 +38,11 @@ func (r *run) prepare(ctx context.Context) error {
 	if x := r.client.Do(ctx, &wire.Request{Method: http.MethodGet, Path: "/api/policy"}, 0); x.Status == http.StatusOK && json.Valid(x.Body) {
 		r.policy = x.Body
 	}
+	if r.Audit == AuditSQL {
+		if err := r.auditable(ctx); err != nil {
+			return err
+		}
+	}
 	if r.Create.Enabled {
 		if err := r.createUsers(ctx); err != nil {
 			return err
@@ -50,6 +55,19 @@ func (r *run) prepare(ctx context.Context) error {
 	return nil
 }
 
+// auditable tells whether the database of the audit can be read, before a run
+// that could not be judged by it.
+func (r *run) auditable(ctx context.Context) error {
+	db, err := verdict.OpenDB(r.DSN)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = db.Close() }() // only read
+	ctx, cancel := context.WithTimeout(ctx, r.Timeout)
+	defer cancel()
+	return db.Ready(ctx)
+}
+
 func (r *run) createUsers(ctx context.Context) error {
 	if r.Create.Admin == nil {
 		db, err := verdict.OpenDB(r.DSN)
@@ -57,11 +75,7 @@ func (r *run) createUsers(ctx context.Context) error {
 			return err
 		}
 		defer func() { _ = db.Close() }() // every statement was its own transaction
-		names := make([]string, len(r.Users))
-		for i, u := range r.Users {
-			names[i] = u.User
-		}
-		return verdict.CreateUsers(ctx, db, names, r.Create.Balance)
+		return verdict.CreateUsers(ctx, db, r.names(), r.Create.Balance)
 	}
 	client, err := wire.New(wire.Options{Target: r.Create.Admin, Timeout: r.Timeout, TLS: r.TLS})
 	if err != nil {
@@ -90,6 +104,14 @@ func (r *run) createUsers(ctx context.Context) error {
 	close(next)
 	wg.Wait()
 	return context.Cause(ctx)
+}
+
+func (r *run) names() []string {
+	names := make([]string, len(r.Users))
+	for i, u := range r.Users {
+		names[i] = u.User
+	}
+	return names
 }
 
 func (r *run) createUser(ctx context.Context, client *wire.Client, user string) error {

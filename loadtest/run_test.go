@@ -4,6 +4,8 @@ import (
 	"context"
 	"net/http/httptest"
 	"net/url"
+	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -68,6 +70,25 @@ func TestAServerThatKeepsTheContractPasses(t *testing.T) {
 	}
 }
 
+// Whoever starts from the example in the documents must not start with findings.
+func TestTheExampleScenarioPasses(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../docs/loadtest.md")
+	require.NoError(t, err)
+	_, rest, _ := strings.Cut(string(page), "```yaml\n")
+	text, _, _ := strings.Cut(rest, "```")
+	s := stub.New(stub.Flaws{})
+	c := configure(t, s, "unique")
+	c.Scenario, err = scenario.Parse([]byte(text))
+	require.NoError(t, err)
+	require.NoError(t, c.Scenario.SetRepeatAfter(50*time.Millisecond))
+	c.Webhook, c.Timeout, c.Shape.Rate = signer(t), 10*time.Second, 50
+	r := perform(t, c)
+	require.Empty(t, r.Verdict.Findings.List)
+	require.True(t, r.Verdict.Passed)
+	require.Positive(t, r.Verdict.Audit.Acknowledged)
+}
+
 func TestStormsAndLateRepeatsPass(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"storm", "retry-after-ttl"} {
@@ -78,8 +99,8 @@ func TestStormsAndLateRepeatsPass(t *testing.T) {
 			c := configure(t, s, name)
 			c.Timeout = 10 * time.Second
 			c.Shape.Rate = 5
-			c.Scenario.SetRepeatAfter(50 * time.Millisecond)
-			c.Scenario.SetCopies(50)
+			_ = c.Scenario.SetRepeatAfter(50 * time.Millisecond) // one of them
+			_ = c.Scenario.SetCopies(50)                         // has each
 			r := perform(t, c)
 			require.Empty(t, r.Verdict.Findings.List)
 			require.Equal(t, len(s.Orders()), r.Verdict.Audit.Acknowledged)
@@ -116,7 +137,11 @@ func TestSeededBugsAreFound(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := perform(t, configure(t, stub.New(bug.flaws), bug.scenario))
+			c := configure(t, stub.New(bug.flaws), bug.scenario)
+			if c.Timeout = 10 * time.Second; bug.flaws.SecondAfterTimeout > 0 {
+				c.Timeout = time.Second // it takes one
+			}
+			r := perform(t, c)
 			require.False(t, r.Verdict.Passed)
 			for _, want := range bug.want {
 				require.Positive(t, r.Verdict.Findings.Counts[want], "%s: %v", want, r.Verdict.Findings.Counts)

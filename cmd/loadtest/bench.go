@@ -97,13 +97,13 @@ func (f *benchFlags) execute(cmd *cobra.Command) (err error) {
 	case err != nil:
 		return &exitError{exitUnreachable, err}
 	}
+	if err := report.Text(cmd.OutOrStdout()); err != nil {
+		return err
+	}
 	if f.json != "" {
 		if err := create(f.json, report.Write); err != nil {
 			return err
 		}
-	}
-	if err := report.Text(cmd.OutOrStdout()); err != nil {
-		return err
 	}
 	if f.against == "" {
 		return nil
@@ -134,7 +134,7 @@ func (f *benchFlags) config(progress io.Writer) (bench.Config, error) {
 		return bench.Config{}, fmt.Errorf("the path of this program: %w", err)
 	}
 	c := bench.Config{
-		Rounds: f.rounds, Window: time.Duration(f.seconds * float64(time.Second)), Connections: f.connections,
+		Rounds: f.rounds, Window: window(f.seconds), Connections: f.connections,
 		Records: f.records, Paths: f.paths, Profiles: f.profiles,
 		Keys: f.keys, Open: f.open, Clients: f.clients,
 		Baseline: []string{self, baselineCommandName}, Reserve: reserve,
@@ -154,6 +154,14 @@ func (f *benchFlags) config(progress io.Writer) (bench.Config, error) {
 		}
 	}
 	return c, c.Check()
+}
+
+// window is so many seconds; what no time is becomes none.
+func window(seconds float64) time.Duration {
+	if !(seconds > 0 && seconds < 1e9) {
+		return 0
+	}
+	return time.Duration(seconds * float64(time.Second))
 }
 
 // findGateway resolves the binary before any server is started.

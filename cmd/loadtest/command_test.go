@@ -3,10 +3,12 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -53,18 +55,27 @@ func command(args ...string) (code int, stdout, stderr string) {
 // short is a run of a second.
 func short(t *testing.T, target, out string, more ...string) []string {
 	t.Helper()
-	return append([]string{
-		"run", "--target", target, "--token-secret-file", secret(t), "--rate", "100/s", "--duration", "1s", "--arrivals", "even",
-		"--scenario", "unique", "--timeout", "2s", "--settle", "0s", "--max-lag", "1m", "--users", "10", "--out", out,
+	pace := []string{"run", "--rate", "100/s", "--arrivals", "even"}
+	if slices.Contains(more, "--closed") {
+		pace = pace[:1]
+	}
+	return slices.Concat(pace, []string{
+		"--target", target, "--token-secret-file", secret(t), "--duration", "1s",
+		"--scenario", "unique", "--timeout", "30s", "--settle", "0s", "--max-lag", "1m", "--users", "10", "--out", out,
 		"--marks", filepath.Join(t.TempDir(), "marks"),
-	}, more...)
+	}, more)
 }
 
 func TestExitCodes(t *testing.T) {
 	t.Parallel()
 	good, bad := serve(t, stub.Flaws{}, 0), serve(t, stub.Flaws{Forget: 10}, 0)
-	gone := httptest.NewServer(nil)
+	gone, stranger := httptest.NewServer(nil), httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/livez" {
+			w.WriteHeader(http.StatusUnauthorized)
+		}
+	}))
 	gone.Close()
+	t.Cleanup(stranger.Close)
 	for name, tc := range map[string]struct {
 		target string
 		more   []string
@@ -80,13 +91,38 @@ func TestExitCodes(t *testing.T) {
 		"closed with a ramp":   {good, []string{"--closed", "--ramp", "1s"}, exitUsage},
 		"nothing repeats":      {good, []string{"--repeat-after", "1s"}, exitUsage},
 		"unreachable":          {gone.URL, nil, exitUnreachable},
+		"refused tokens":       {stranger.URL, nil, exitUsage},
 		"closed":               {good, []string{"--closed", "--concurrency", "4"}, exitOK},
 		"audit without a base": {good, []string{"--audit", "sql"}, exitUsage},
+		"audit of no DSN":      {good, []string{"--audit-dsn", "nothing"}, exitUsage},
+		"audit of no base":     {good, []string{"--audit-dsn", "sqlite:/nowhere/oncegate.db"}, exitUsage},
+		"closed with a rate":   {good, []string{"--closed", "--rate", "5/s"}, exitUsage},
+		"open with clients":    {good, []string{"--concurrency", "5"}, exitUsage},
+		"a rate for ever":      {good, []string{"--rate", "1000000000/s"}, exitUsage},
+		"fewer than no users":  {good, []string{"--users", "-5"}, exitUsage},
+		"too many users":       {good, []string{"--users", "5000000"}, exitUsage},
+		"too many copies":      {good, []string{"--scenario", "storm", "--copies", "200000"}, exitUsage},
+		"no copies":            {good, []string{"--scenario", "storm", "--copies", "0"}, exitUsage},
+		"a repeat next week":   {good, []string{"--scenario", "retry-after-ttl", "--repeat-after", "168h"}, exitUsage},
+		"a pause before now":   {good, []string{"--settle", "-1s"}, exitUsage},
+		"a lag below zero":     {good, []string{"--max-lag", "-1s"}, exitUsage},
+		"no amount":            {good, []string{"--balance", ""}, exitUsage},
+		"half an amount":       {good, []string{"--balance", "1."}, exitUsage},
+		"an amount with signs": {good, []string{"--balance", "+5"}, exitUsage},
+		"no URL":               {"127.0.0.1:8080", nil, exitUsage},
+		"a target with a user": {strings.Replace(good, "http://", "http://me:pw@", 1), nil, exitUsage},
+		"a target and a query": {good + "/?a=b", nil, exitUsage},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			code, out, err := command(short(t, tc.target, t.TempDir(), tc.more...)...)
+			dir := filepath.Join(t.TempDir(), "results")
+			code, out, err := command(short(t, tc.target, filepath.Join(dir, "run"), tc.more...)...)
 			require.Equal(t, tc.want, code, out+err)
+			if code == exitUsage || code == exitUnreachable {
+				require.NoDirExists(t, dir, "there is no result")
+			} else {
+				require.FileExists(t, filepath.Join(dir, "run", reportName))
+			}
 		})
 	}
 }
@@ -111,6 +147,17 @@ func TestARunWritesItsFiles(t *testing.T) {
 	require.Equal(t, exitOK, code)
 	require.FileExists(t, filepath.Join(dir, "again.html"))
 
+	dotted := filepath.Join(dir, "v1.2")
+	require.NoError(t, os.Mkdir(dotted, 0o700))
+	require.NoError(t, os.Rename(filepath.Join(dir, resultName), filepath.Join(dotted, resultName)))
+	code, _, _ = command("report", dotted+"/")
+	require.Equal(t, exitOK, code)
+	require.FileExists(t, filepath.Join(dotted, reportName))
+	require.NoError(t, os.Rename(filepath.Join(dotted, resultName), filepath.Join(dir, resultName)))
+
+	code, _, errText = command("compare", dir+",", dir)
+	require.Equal(t, exitUsage, code)
+	require.Contains(t, errText, "an empty path")
 	code, out, _ = command("compare", dir, dir, "--fail-if", "count(created)<-1%")
 	require.Equal(t, exitOK, code)
 	require.Contains(t, out, "p99(created)")

@@ -31,10 +31,13 @@ type runFlags struct {
 
 	out, marks         string
 	json, quiet, plain bool
+
+	given func(flag string) bool // whether it stands on the command line
 }
 
 func (f *runFlags) register(cmd *cobra.Command) {
 	s := cmd.Flags()
+	f.given = s.Changed
 	s.SortFlags = false
 	s.StringVar(&f.target, "target", "http://127.0.0.1:8080", "where the deployment listens")
 	s.StringVar(&f.scenario, "scenario", "mixed", "a scenario's name, or a YAML file")

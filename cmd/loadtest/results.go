@@ -28,7 +28,7 @@ func reportCommand() *cobra.Command {
 			}
 			if out == "" {
 				out = strings.TrimSuffix(args[0], ".json") + ".html"
-				if filepath.Ext(args[0]) == "" {
+				if isDir(args[0]) {
 					out = filepath.Join(args[0], reportName)
 				}
 			}
@@ -58,9 +58,11 @@ func mergeCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			all, err := openList(strings.Join(args, ","))
-			if err != nil {
-				return err
+			all := make([]*result.Result, len(args))
+			for i, path := range args {
+				if all[i], err = open(path); err != nil {
+					return err
+				}
 			}
 			m, err := result.Merge(all, bounds)
 			if err != nil {

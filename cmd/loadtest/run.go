@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -48,8 +49,9 @@ func (f *runFlags) execute(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	dir := or(f.out, filepath.Join("loadtest-results", c.Run))
-	if err := os.MkdirAll(dir, 0o750); err != nil {
+	dir := cmp.Or(f.out, filepath.Join("loadtest-results", c.Run))
+	unmake, err := makeDir(dir)
+	if err != nil {
 		return fmt.Errorf("--out: %w", err)
 	}
 	c.Dir = dir
@@ -73,6 +75,7 @@ func (f *runFlags) execute(cmd *cobra.Command) error {
 	r, err := loadtest.Run(ctx, c)
 	view.Stop()
 	if err != nil {
+		unmake() // there is no result to put into it
 		if errors.Is(err, loadtest.ErrUnreachable) {
 			return &exitError{exitUnreachable, err}
 		}

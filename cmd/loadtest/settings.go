@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -10,10 +11,10 @@ import (
 	"net/url"
 	"os"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/oncegate/oncegate/loadtest"
+	"github.com/oncegate/oncegate/loadtest/decimal"
 	"github.com/oncegate/oncegate/loadtest/drive"
 	"github.com/oncegate/oncegate/loadtest/identity"
 	"github.com/oncegate/oncegate/loadtest/mark"
@@ -35,7 +36,7 @@ func (f *runFlags) settings(now time.Time) (loadtest.Config, error) {
 	c := loadtest.Config{
 		Run: f.run, Label: f.label, Version: version(), Seed: f.seed,
 		Timeout: f.timeout, Drain: f.drain, Settle: f.settle, MaxInFlight: f.maxInFlight, MaxLag: f.maxLag,
-		AuditTimeout: f.auditTimeout, CheckTime: f.checkTime, DSN: or(f.dsn, os.Getenv(envDSN)),
+		AuditTimeout: f.auditTimeout, CheckTime: f.checkTime, DSN: cmp.Or(f.dsn, os.Getenv(envDSN)),
 	}
 	if c.Seed == 0 {
 		c.Seed = rand.Uint64() >> 11 // exact in JSON readers that know only floating point
@@ -52,11 +53,11 @@ func (f *runFlags) settings(now time.Time) (loadtest.Config, error) {
 }
 
 func (f *runFlags) where(c *loadtest.Config, _ time.Time) (err error) {
-	if c.Target, err = url.Parse(f.target); err != nil {
+	if c.Target, err = address(f.target); err != nil {
 		return fmt.Errorf("--target: %w", err)
 	}
 	if f.adminURL != "" {
-		if c.Create.Admin, err = url.Parse(f.adminURL); err != nil {
+		if c.Create.Admin, err = address(f.adminURL); err != nil {
 			return fmt.Errorf("--admin-url: %w", err)
 		}
 	}
@@ -77,18 +78,36 @@ func (f *runFlags) where(c *loadtest.Config, _ time.Time) (err error) {
 	return nil
 }
 
+// address reads where something listens: a path may be part of it, nothing else.
+func address(text string) (*url.URL, error) {
+	u, err := url.Parse(text)
+	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.Opaque != "" {
+		return nil, fmt.Errorf("%q is not a URL such as http://127.0.0.1:8080", text)
+	}
+	if u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" {
+		return nil, fmt.Errorf("%q: a user, a query or a fragment would not be sent", u.Redacted())
+	}
+	return u, nil
+}
+
 func (f *runFlags) what(c *loadtest.Config, _ time.Time) (err error) {
 	if c.Scenario, err = scenario.Load(f.scenario); err != nil {
 		return err
 	}
-	if f.repeatAfter < 0 || (f.repeatAfter > 0 && !c.Scenario.SetRepeatAfter(f.repeatAfter)) {
-		return errors.New("--repeat-after: nothing repeats in this scenario")
-	}
-	if f.copies < 0 || (f.copies > 0 && !c.Scenario.SetCopies(f.copies)) {
-		return errors.New("--copies: nothing has copies in this scenario")
-	}
-	if f.users > 0 {
-		c.Scenario.Users.Count = f.users
+	for _, set := range []struct {
+		flag  string
+		apply func() error
+	}{
+		{"repeat-after", func() error { return c.Scenario.SetRepeatAfter(f.repeatAfter) }},
+		{"copies", func() error { return c.Scenario.SetCopies(f.copies) }},
+		{"users", func() error { return c.Scenario.SetUsers(f.users) }},
+	} {
+		if !f.given(set.flag) {
+			continue
+		}
+		if err := set.apply(); err != nil {
+			return fmt.Errorf("--%s: %w", set.flag, err)
+		}
 	}
 	secret, err := secretFrom(f.webhookSecretFile, envWebhookSecret)
 	if err != nil || len(secret) == 0 {
@@ -118,10 +137,17 @@ func (f *runFlags) when(c *loadtest.Config, _ time.Time) (err error) {
 		return errors.New("--arrivals: want poisson or even")
 	}
 	if f.closed {
-		if f.concurrency < 1 || f.ramp > 0 || len(f.spikes) > 0 {
-			return errors.New("--closed: needs --concurrency, and knows no ramp and no spikes")
+		for _, flag := range []string{"rate", "arrivals", "ramp", "spike"} {
+			if f.given(flag) {
+				return fmt.Errorf("--closed: clients that are as fast as they are answered know no --%s", flag)
+			}
+		}
+		if f.concurrency < 1 {
+			return errors.New("--concurrency: it takes one client at least")
 		}
 		c.Clients = f.concurrency
+	} else if f.given("concurrency") {
+		return errors.New("--concurrency: only the closed model (--closed) has a number of clients")
 	}
 	_, err = c.Shape.Plan()
 	return err
@@ -132,8 +158,8 @@ func (f *runFlags) who(c *loadtest.Config, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	if c.Create.Balance, err = parseBalance(f.balance); err != nil {
-		return err
+	if c.Create.Balance, err = decimal.Hundredths(f.balance); err != nil {
+		return fmt.Errorf("--balance: %w", err)
 	}
 	c.Create.Enabled = f.createUsers
 	if c.Create.Enabled && c.Create.Admin != nil && issuer != nil {
@@ -142,13 +168,18 @@ func (f *runFlags) who(c *loadtest.Config, now time.Time) error {
 		}
 	}
 	if f.usersFile != "" {
+		if f.given("users") {
+			return errors.New("--users: no users are made where --users-file has them")
+		}
 		file, err := os.Open(f.usersFile)
 		if err != nil {
 			return fmt.Errorf("--users-file: %w", err)
 		}
 		defer func() { _ = file.Close() }() // only read
-		c.Users, err = identity.Read(file, issuer, now)
-		return err
+		if c.Users, err = identity.Read(file, issuer, now); err != nil {
+			return fmt.Errorf("--users-file: %s: %w", f.usersFile, err)
+		}
+		return nil
 	}
 	if issuer == nil {
 		return fmt.Errorf("tokens: give --token-secret-file, %s, --token-key-file or --users-file", envTokenSecret)
@@ -210,20 +241,4 @@ func secretFrom(file, env string) ([]byte, error) {
 		return nil, fmt.Errorf("read a secret: %w", err)
 	}
 	return bytes.TrimRight(b, "\r\n"), nil
-}
-
-func parseBalance(text string) (int64, error) {
-	whole, cents, _ := strings.Cut(text, ".")
-	n, err := strconv.ParseInt(whole+(cents + "00")[:2], 10, 64)
-	if err != nil || n < 0 || len(cents) > 2 {
-		return 0, fmt.Errorf("--balance: %q is not an amount", text)
-	}
-	return n, nil
-}
-
-func or(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
 }

@@ -46,6 +46,7 @@ type Config struct {
 // Limits that keep a typing error from taking the machine down.
 const (
 	maxConnections = 400 // below the private MySQL's own bound: a baseline has one session each
+	maxWindow      = time.Hour
 	maxRecords     = 100_000_000
 	maxKeys        = 5_000_000
 	maxOpen        = 25_000 // an address has about 28,000 ports for connections to one port
@@ -57,9 +58,9 @@ func (c *Config) Check() error {
 	switch {
 	case c.Rounds < 1:
 		return errors.New("there must be one round at least")
-	case c.Window < 50*time.Millisecond:
-		return errors.New("a turn must take 0.05 s at least")
-	case len(c.Connections) == 0 || !slices.IsSorted(c.Connections) || c.Connections[0] < 1:
+	case c.Window < 50*time.Millisecond || c.Window > maxWindow:
+		return fmt.Errorf("a turn must take 0.05 s at least, and at most %v", maxWindow)
+	case len(c.Connections) == 0 || !ascend(c.Connections) || c.Connections[0] < 1:
 		return errors.New("the numbers of connections must be positive and ascend")
 	case c.Connections[len(c.Connections)-1] > maxConnections:
 		return fmt.Errorf("at most %d connections", maxConnections)
@@ -80,6 +81,15 @@ func (c *Config) Check() error {
 		}
 	}
 	return nil
+}
+
+func ascend(numbers []int) bool {
+	for i := 1; i < len(numbers); i++ {
+		if numbers[i] <= numbers[i-1] {
+			return false
+		}
+	}
+	return true
 }
 
 func (c *Config) checkSizes() error {

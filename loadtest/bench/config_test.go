@@ -23,6 +23,8 @@ func TestWhatCannotBeMeasuredIsRefused(t *testing.T) {
 		"one round":          func(c *Config) { c.Rounds = 0 },
 		"0.05 s":             func(c *Config) { c.Window = time.Millisecond },
 		"ascend":             func(c *Config) { c.Connections = []int{64, 16} },
+		"and ascend":         func(c *Config) { c.Connections = []int{16, 16} },
+		"1h0m0s":             func(c *Config) { c.Window = 2 * time.Hour },
 		"positive":           func(c *Config) { c.Connections = []int{0} },
 		"at most 400":        func(c *Config) { c.Connections = []int{401} },
 		"records":            func(c *Config) { c.Records = -1 },

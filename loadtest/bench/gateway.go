@@ -82,8 +82,8 @@ type deployment struct {
 // its database before it starts.
 func (s *stage) deploy(ctx context.Context, binary string, set settings, users []drive.Identity,
 	fill func(ctx context.Context, database string) error,
-) (d *deployment, err error) {
-	d = &deployment{}
+) (_ *deployment, err error) {
+	d := &deployment{}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, d.closers.close())

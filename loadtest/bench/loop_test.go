@@ -5,6 +5,7 @@ package bench
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -21,6 +22,25 @@ func looping(step func(context.Context) error, closed *atomic.Int64) load {
 	}
 }
 
+// looped runs a loop with a longer window for as long as the machine is too busy
+// to finish a step in it.
+func looped(t *testing.T, step func(context.Context) error) (Sample, load, error) {
+	t.Helper()
+	var closed atomic.Int64
+	l := looping(step, &closed)
+	s, err := l.run(t.Context())
+	for range 4 {
+		if err == nil || !strings.Contains(err.Error(), "nothing was answered") {
+			break
+		}
+		l.window *= 4
+		closed.Store(0)
+		s, err = l.run(t.Context())
+	}
+	require.EqualValues(t, l.workers, closed.Load())
+	return s, l, err
+}
+
 // tick is a step of about a millisecond.
 func tick(ctx context.Context) error {
 	sleepUntil(ctx, time.Now().Add(time.Millisecond))
@@ -29,22 +49,20 @@ func tick(ctx context.Context) error {
 
 func TestLoopCountsWhatEndsInsideTheWindow(t *testing.T) {
 	t.Parallel()
-	var steps, closed atomic.Int64
-	s, err := looping(func(ctx context.Context) error { steps.Add(1); return tick(ctx) }, &closed).run(t.Context())
+	var steps atomic.Int64
+	s, l, err := looped(t, func(ctx context.Context) error { steps.Add(1); return tick(ctx) })
 	require.NoError(t, err)
 	require.Positive(t, s.Right)
 	require.LessOrEqual(t, s.Right, steps.Load(), "the warm-up was counted")
-	require.InDelta(t, float64(s.Right)/0.06, s.PerSecond, 0.001)
+	require.InDelta(t, float64(s.Right)/l.window.Seconds(), s.PerSecond, 0.001)
 	require.GreaterOrEqual(t, s.P50, time.Millisecond)
 	require.GreaterOrEqual(t, s.P99, s.P50)
-	require.EqualValues(t, 3, closed.Load())
 }
 
 func TestLoopRefusesToSpeakOfWrongAnswers(t *testing.T) {
 	t.Parallel()
-	var closed atomic.Int64
 	broken := errors.New("status 503")
-	_, err := looping(func(ctx context.Context) error { return errors.Join(tick(ctx), broken) }, &closed).run(t.Context())
+	_, _, err := looped(t, func(ctx context.Context) error { return errors.Join(tick(ctx), broken) })
 	require.ErrorIs(t, err, broken)
 }
 

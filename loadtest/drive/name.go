@@ -31,9 +31,10 @@ func name(op history.Op, x *wire.Exchange) answer {
 		a.State = state(x)
 	case op == history.Callback && x.Status/100 == 2:
 		a.Outcome, a.Proof = measure.Accepted, history.Decided
+		a.Body = x.Body
 	case x.Status/100 == 2 && op != history.Status:
 		a.Outcome, a.Proof = measure.Created, history.Decided
-		if x.Header.Get("Idempotent-Replayed") == "true" {
+		if replayed(x) {
 			a.Outcome = measure.Replayed
 		}
 		a.Body, a.Location = x.Body, x.Header.Get("Location")
@@ -61,7 +62,7 @@ func (a *answer) nameRefusal(x *wire.Exchange) {
 		a.Outcome = measure.Reused
 	case p.Code == "ORDER_ALREADY_EXISTS", p.Code == "INSUFFICIENT_BALANCE", p.Code == "OUT_OF_STOCK":
 		a.Outcome, a.Proof = measure.Rejected, history.Decided
-		a.Body = x.Body
+		a.Body, a.Replayed = x.Body, replayed(x)
 	case x.Status == http.StatusTooManyRequests:
 		a.Outcome = measure.Limited
 	case x.Status == http.StatusBadGateway, x.Status == http.StatusServiceUnavailable, x.Status == http.StatusGatewayTimeout:
@@ -87,6 +88,8 @@ func nameFault(x *wire.Exchange) answer {
 	}
 	return a
 }
+
+func replayed(x *wire.Exchange) bool { return x.Header.Get("Idempotent-Replayed") == "true" }
 
 // state reads the state of a request; "" for a key that the server does not know.
 func state(x *wire.Exchange) string {

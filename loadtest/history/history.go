@@ -42,9 +42,10 @@ type Record struct {
 	Begun    time.Duration
 	Sent     time.Duration // zero when it was never sent
 	Done     time.Duration
-	Body     []byte // of decisions and of what was unexpected; equal bodies share memory
+	Body     []byte // of decisions, callbacks and what was unexpected; equal bodies share memory
 	State    string // of a status answer: in_progress, succeeded, failed; "" for not found
-	Location string
+	Location string // of a success
+	Replayed bool   // a refusal that says that it is the first answer again
 }
 
 // Case is everything about one key of one user.

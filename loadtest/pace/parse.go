@@ -1,27 +1,31 @@
 package pace
 
 import (
+	"cmp"
 	"fmt"
-	"math"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
+
+	"github.com/oncegate/oncegate/loadtest/decimal"
 )
+
+// maxRate is what no machine reaches: a typing error must not plan for ever.
+const maxRate = 1_000_000
 
 // ParseRate reads "2000/s", "120/m" or a plain number per second.
 func ParseRate(text string) (float64, error) {
-	number, unit, _ := strings.Cut(text, "/")
-	rate, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
-	if err != nil || rate <= 0 || math.IsInf(rate, 0) || math.IsNaN(rate) {
+	number, unit, named := strings.Cut(text, "/")
+	rate, err := decimal.Parse(number)
+	if err != nil || rate <= 0 {
 		return 0, fmt.Errorf("rate %q: want a positive number such as 2000/s", text)
 	}
-	switch strings.TrimSpace(unit) {
-	case "", "s":
+	switch {
+	case !named || unit == "s":
 		return rate, nil
-	case "m":
+	case unit == "m":
 		return rate / 60, nil
-	case "h":
+	case unit == "h":
 		return rate / 3600, nil
 	}
 	return 0, fmt.Errorf("rate %q: the unit must be s, m or h", text)
@@ -38,10 +42,10 @@ type Spike struct {
 func ParseSpike(text string) (Spike, error) {
 	factor, rest, ok1 := strings.Cut(text, "x@")
 	start, length, ok2 := strings.Cut(rest, "+")
-	f, err1 := strconv.ParseFloat(factor, 64)
+	f, err1 := decimal.Parse(factor)
 	s, err2 := time.ParseDuration(start)
 	l, err3 := time.ParseDuration(length)
-	if !ok1 || !ok2 || err1 != nil || err2 != nil || err3 != nil || !(f > 0) || math.IsInf(f, 0) || s < 0 || l <= 0 {
+	if !ok1 || !ok2 || err1 != nil || err2 != nil || err3 != nil || f <= 0 || s < 0 || l <= 0 {
 		return Spike{}, fmt.Errorf("spike %q: want FACTORx@START+LENGTH, such as 5x@20s+10s", text)
 	}
 	return Spike{f, s, l}, nil
@@ -58,8 +62,8 @@ type Shape struct {
 // Plan builds the rate over time: the ramp first, then the rate with its spikes.
 func (s Shape) Plan() (Plan, error) {
 	switch {
-	case !(s.Rate > 0):
-		return nil, fmt.Errorf("the rate must be positive")
+	case !(s.Rate > 0 && s.Rate <= maxRate):
+		return nil, fmt.Errorf("the rate must be positive, and at most %d/s", maxRate)
 	case s.Length <= 0:
 		return nil, fmt.Errorf("the duration must be positive")
 	case s.Ramp < 0 || s.Ramp > s.Length:
@@ -71,10 +75,13 @@ func (s Shape) Plan() (Plan, error) {
 		p = append(p, Segment{s.Ramp, 0, s.Rate})
 	}
 	spikes := slices.Clone(s.Spikes)
-	slices.SortFunc(spikes, func(a, b Spike) int { return int(a.Start - b.Start) })
+	slices.SortFunc(spikes, func(a, b Spike) int { return cmp.Compare(a.Start, b.Start) })
 	for _, k := range spikes {
-		if k.Start < at || k.Start+k.Length > s.Length {
+		if k.Start < at || k.Start > s.Length || k.Length > s.Length-k.Start {
 			return nil, fmt.Errorf("spike at %s: it must lie after the ramp, within the duration, and not overlap", k.Start)
+		}
+		if s.Rate*k.Factor > maxRate {
+			return nil, fmt.Errorf("spike at %s: it must not be above %d/s", k.Start, maxRate)
 		}
 		if k.Start > at {
 			p = append(p, Segment{k.Start - at, s.Rate, s.Rate})

@@ -1,6 +1,7 @@
 package pace
 
 import (
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -72,11 +73,11 @@ func TestArrivalsFollowThePlan(t *testing.T) {
 
 func TestBadShapesAreRefused(t *testing.T) {
 	t.Parallel()
-	for _, s := range []string{"", "0", "-1/s", "x/s", "5/d", "NaN", "Inf/s"} {
+	for _, s := range []string{"", "0", "-1/s", "x/s", "5/d", "NaN", "Inf/s", "60/", "60 / s", "0x1p6", "6e1/s", "/s"} {
 		_, err := ParseRate(s)
 		require.Error(t, err, s)
 	}
-	for _, s := range []string{"", "5x", "5@2s+1s", "0x@2s+1s", "5x@-2s+1s", "5x@2s", "NaNx@1s+1s"} {
+	for _, s := range []string{"", "5x", "5@2s+1s", "0x@2s+1s", "5x@-2s+1s", "5x@2s", "NaNx@1s+1s", "0x1p2x@2s+1s", "5e1x@2s+1s"} {
 		_, err := ParseSpike(s)
 		require.Error(t, err, s)
 	}
@@ -86,6 +87,9 @@ func TestBadShapesAreRefused(t *testing.T) {
 		{Rate: 1, Length: time.Second, Ramp: 2 * time.Second},
 		{Rate: 1, Length: 5 * time.Second, Spikes: []Spike{{2, time.Second, 2 * time.Second}, {2, 2 * time.Second, time.Second}}},
 		{Rate: 1, Length: 5 * time.Second, Spikes: []Spike{{2, 4 * time.Second, 2 * time.Second}}},
+		{Rate: 1, Length: 5 * time.Second, Spikes: []Spike{{2, 4 * time.Second, math.MaxInt64}}},
+		{Rate: 1e9, Length: time.Second},
+		{Rate: 1000, Length: 5 * time.Second, Spikes: []Spike{{1e6, time.Second, time.Second}}},
 	} {
 		_, err := s.Plan()
 		require.Error(t, err)

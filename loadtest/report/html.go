@@ -139,7 +139,7 @@ func headline(r *result.Result) (state, text string) {
 	case broken > 0:
 		return "failed", "Failed: " + count(broken, "broken threshold")
 	}
-	return "passed", "Passed: one order per key, nothing lost, nothing invented"
+	return "passed", "Passed: " + proven(r)
 }
 
 func count(n int, what string) string {

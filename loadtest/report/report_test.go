@@ -27,7 +27,7 @@ func sample() *result.Result {
 			Planned: []float64{5, 0}, Response: []result.Histogram{result.Wrap(h), result.Wrap(nil)},
 		},
 		Marks:   []result.Mark{{Seconds: 0.5, Text: "</script><b>redis down"}},
-		Verdict: result.Verdict{Passed: true}, Valid: result.Validity{Valid: true}, Lag: result.Wrap(nil),
+		Verdict: result.Verdict{Passed: true, Audit: &verdict.Summary{Source: "http", Keys: 1, Rows: 1}}, Valid: result.Validity{Valid: true}, Lag: result.Wrap(nil),
 	}
 }
 
@@ -51,6 +51,7 @@ func TestTheWorstComesFirst(t *testing.T) {
 			r.Verdict.Findings = verdict.Findings{Counts: map[verdict.Kind]int{verdict.Lost: 1}, List: []verdict.Finding{{Kind: verdict.Lost, Key: "k", Detail: "gone"}}}
 		},
 		"Not proven":                  func(r *result.Result) { r.Verdict.Passed = false },
+		"Passed: the answers of each": func(r *result.Result) { r.Verdict.Audit = nil },
 		"Not valid":                   func(r *result.Result) { r.Valid = result.Validity{Reasons: []string{"late"}} },
 		"Failed: 2 broken thresholds": func(r *result.Result) { r.Thresholds = make([]result.ThresholdCheck, 2) },
 	} {
@@ -61,6 +62,7 @@ func TestTheWorstComesFirst(t *testing.T) {
 		require.NoError(t, Text(&text, r))
 		head, _, _ := strings.Cut(page.String(), "</h1>")
 		require.Contains(t, head, "<h1>"+want)
+		require.Equal(t, want == "Not valid" || strings.Contains(want, "threshold"), strings.Contains(text.String(), "nothing lost"), want)
 	}
 }
 

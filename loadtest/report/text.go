@@ -98,13 +98,21 @@ func cell(h result.Histogram, p float64) string {
 	return result.Duration(h.At(p))
 }
 
+// proven is what a verdict that passed has shown.
+func proven(r *result.Result) string {
+	if r.Verdict.Audit == nil {
+		return "the answers of each key agree; what the deployment has was not looked at"
+	}
+	return "one order per key, nothing lost, nothing invented"
+}
+
 // Conclusions are the lines that decide: verdict, validity, thresholds.
 func Conclusions(r *result.Result) []string {
 	var lines []string
 	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
 	v := r.Verdict
 	if v.Passed {
-		add("VERDICT     passed: one order per key, nothing lost, nothing invented")
+		add("VERDICT     passed: %s", proven(r))
 	} else {
 		add("VERDICT     FAILED")
 	}

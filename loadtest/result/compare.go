@@ -5,8 +5,9 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
+
+	"github.com/oncegate/oncegate/loadtest/decimal"
 )
 
 // Change is one metric in two sets of runs.
@@ -39,8 +40,8 @@ func ParseFailIf(text string) (FailIf, error) {
 		return FailIf{}, fmt.Errorf("fail-if %q: %w", text, err)
 	}
 	number, ok := strings.CutSuffix(strings.TrimSpace(text[at+1:]), "%")
-	v, err := strconv.ParseFloat(number, 64)
-	if !ok || err != nil || math.IsNaN(v) {
+	v, err := decimal.Parse(number)
+	if !ok || err != nil {
 		return FailIf{}, fmt.Errorf("fail-if %q: the bound must be a percentage such as +10%%", text)
 	}
 	return FailIf{text, m, text[at] == '>', v / 100}, nil

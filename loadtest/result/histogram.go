@@ -35,7 +35,14 @@ func Wrap(h *hdr.Histogram) Histogram {
 }
 
 // Empty reports whether nothing was recorded.
-func (h Histogram) Empty() bool { return h.Histogram == nil || h.TotalCount() == 0 }
+func (h Histogram) Empty() bool { return h.count() == 0 }
+
+func (h Histogram) count() int64 {
+	if h.Histogram == nil {
+		return 0
+	}
+	return h.TotalCount()
+}
 
 // add merges another histogram into this one; one that is absent from a file
 // adds nothing.

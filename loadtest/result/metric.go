@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/oncegate/oncegate/loadtest/decimal"
 	"github.com/oncegate/oncegate/loadtest/measure"
 )
 
@@ -68,13 +69,16 @@ func ParseMetric(text string) (Metric, error) {
 		return m, nil
 	}
 	number, ok := strings.CutPrefix(kind, "p")
-	p, err := strconv.ParseFloat(number, 64)
-	if !ok || err != nil || !(p > 0 && p <= 100) {
+	p, err := decimal.Parse(number)
+	if !ok || err != nil || p <= 0 || p > 100 {
 		return Metric{}, fmt.Errorf("metric %q: %s", text, metricHelp)
 	}
 	m.measure, m.p = "p", p
 	return m, nil
 }
+
+// perSecond tells whether the metric's numbers may be written with /s.
+func (m Metric) perSecond() bool { return m.measure == "rate" }
 
 // Unit is the unit of the metric's numbers.
 func (m Metric) Unit() Unit {

@@ -143,9 +143,13 @@ func (r *Result) Write(w io.Writer) error {
 func Read(path string) (*Result, error) {
 	b, err := os.ReadFile(path) //nolint:gosec // G304: the path is the operator's own
 	if err != nil {
-		return nil, fmt.Errorf("read a result: %w", err)
+		return nil, fmt.Errorf("read a result: %w", err) // it names the path
 	}
-	return Parse(b)
+	r, err := Parse(b)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return r, nil
 }
 
 // Parse reads the bytes of a file and refuses other schemas.

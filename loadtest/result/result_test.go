@@ -68,11 +68,12 @@ func TestUnknownNamesAreErrors(t *testing.T) {
 	for _, text := range []string{
 		"", "p99(created)", "p99(creatd)<50ms", "p99<50ms", "q99(created)<50ms", "p0(created)<1s", "p101(created)<1s", "pNaN(created)<1s",
 		"p99(created)<50", "p99(created)<50%", "share(created)<1", "count(created.service)<1", "count(created)<x", "p99(created<1s", "latency<1s",
+		"share(created)<NaN%", "share(created)<Inf%", "count(created)==100/s", "count(created)==0x10", "count(created)==1e2", "p0x32(created)<1s", "p5e1(created)<1s",
 	} {
 		_, err := ParseThreshold(text)
 		require.Error(t, err, text)
 	}
-	for _, text := range []string{"p99(created)>10", "p99(creatd)>+10%", "p99(created)", "p99(created)>x%"} {
+	for _, text := range []string{"p99(created)>10", "p99(creatd)>+10%", "p99(created)", "p99(created)>x%", "p99(created)>+Inf%", "p99(created)>NaN%", "p99(created)>+0x10%"} {
 		_, err := ParseFailIf(text)
 		require.Error(t, err, text)
 	}
@@ -149,6 +150,9 @@ func TestAFileCannotAskForMoreThanARunHas(t *testing.T) {
 	require.NoError(t, err)
 	start := `"started":"2026-08-27T09:00:00Z","finished":"2026-08-27T09:00:10Z"`
 	for name, text := range map[string]string{
+		"an outcome twice":             start + `,"outcomes":[{"outcome":"created"},{"outcome":"created"}]`,
+		"a count without its times":    start + `,"outcomes":[{"outcome":"created","count":5}]`,
+		"a count below zero":           start + `,"outcomes":[{"outcome":"created","count":-5}]`,
 		"a histogram of another shape": start + `,"lag":{"hdr":"` + string(wide) + `"}`,
 		"a histogram that is none":     start + `,"lag":{"hdr":"AAAA"}`,
 		"an end before the start":      `"started":"2026-08-27T09:00:00Z","finished":"2026-08-27T08:00:00Z"`,

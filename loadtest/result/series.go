@@ -29,6 +29,17 @@ type Series struct {
 // merges take their sizes from it.
 func (r *Result) coherent() error {
 	s := &r.Series
+	seen := map[measure.Outcome]bool{}
+	for i := range r.Outcomes {
+		o := &r.Outcomes[i]
+		if seen[o.Outcome] {
+			return fmt.Errorf("%s is there twice", o.Outcome)
+		}
+		seen[o.Outcome] = true
+		if times := o.Response.count(); o.Count != times {
+			return fmt.Errorf("%s has a count of %d, and %d times", o.Outcome, o.Count, times)
+		}
+	}
 	if r.Finished.Before(r.Started) {
 		return errors.New("the run ends before it begins")
 	}

@@ -2,9 +2,10 @@ package result
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
+
+	"github.com/oncegate/oncegate/loadtest/decimal"
 )
 
 // Threshold is a bound on a metric, such as p99(created)<50ms.
@@ -41,7 +42,7 @@ func ParseThreshold(text string) (Threshold, error) {
 	if t.metric, err = ParseMetric(strings.TrimSpace(text[:at])); err != nil {
 		return Threshold{}, fmt.Errorf("threshold %q: %w", text, err)
 	}
-	if t.bound, err = parseBound(t.metric.Unit(), strings.TrimSpace(rest)); err != nil {
+	if t.bound, err = parseBound(t.metric, strings.TrimSpace(rest)); err != nil {
 		return Threshold{}, fmt.Errorf("threshold %q: %w", text, err)
 	}
 	return t, nil
@@ -60,8 +61,8 @@ func ParseThresholds(texts []string) ([]Threshold, error) {
 	return all, nil
 }
 
-func parseBound(u Unit, text string) (float64, error) {
-	switch u { //nolint:exhaustive // Plain is what follows
+func parseBound(m Metric, text string) (float64, error) {
+	switch m.Unit() { //nolint:exhaustive // Plain is what follows
 	case Seconds:
 		d, err := time.ParseDuration(text)
 		if err != nil {
@@ -70,13 +71,17 @@ func parseBound(u Unit, text string) (float64, error) {
 		return d.Seconds(), nil
 	case Percent:
 		number, ok := strings.CutSuffix(text, "%")
-		v, err := strconv.ParseFloat(number, 64)
+		v, err := decimal.Parse(number)
 		if !ok || err != nil {
 			return 0, fmt.Errorf("the bound %q must be a percentage such as 1%%", text)
 		}
 		return v, nil
 	}
-	v, err := strconv.ParseFloat(strings.TrimSuffix(text, "/s"), 64)
+	number := text
+	if m.perSecond() {
+		number = strings.TrimSuffix(text, "/s")
+	}
+	v, err := decimal.Parse(number)
 	if err != nil {
 		return 0, fmt.Errorf("the bound %q must be a number", text)
 	}

@@ -54,5 +54,9 @@ func Load(name string) (*Scenario, error) {
 	if err != nil {
 		return nil, err
 	}
-	return Parse(text)
+	s, err := Parse(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return s, nil
 }

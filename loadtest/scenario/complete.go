@@ -18,13 +18,20 @@ const (
 	longestWait  = 24 * time.Hour
 )
 
-// complete fills in the defaults and refuses what cannot be meant.
-func (s *Scenario) complete() error {
-	if s.Name == "" {
-		return errors.New("it needs a name")
-	}
+// complete fills in the defaults.
+func (s *Scenario) complete() {
 	if s.Users.Count == 0 {
 		s.Users.Count = defaultUsers
+	}
+	for i := range s.Behaviours {
+		s.Behaviours[i].complete()
+	}
+}
+
+// check refuses what cannot be meant.
+func (s *Scenario) check() error {
+	if s.Name == "" {
+		return errors.New("it needs a name")
 	}
 	if s.Users.Count < 1 || s.Users.Count > maxUsers {
 		return fmt.Errorf("users.count must be from 1 to %d", maxUsers)
@@ -42,14 +49,14 @@ func (s *Scenario) complete() error {
 			return fmt.Errorf("behaviour %d needs a name of its own", i+1)
 		}
 		seen[b.Name] = true
-		if err := b.complete(); err != nil {
+		if err := b.check(); err != nil {
 			return fmt.Errorf("behaviour %q: %w", b.Name, err)
 		}
 	}
 	return nil
 }
 
-func (b *Behaviour) complete() error {
+func (b *Behaviour) complete() {
 	if b.Endpoint == "" {
 		b.Endpoint = Orders
 	}
@@ -62,6 +69,9 @@ func (b *Behaviour) complete() error {
 	if b.Endpoint == Batch && b.Rows == (Range{}) {
 		b.Rows = Range{2, 10}
 	}
+}
+
+func (b *Behaviour) check() error {
 	switch {
 	case !(b.Share > 0) || math.IsInf(b.Share, 0):
 		return errors.New("share must be above 0")
@@ -91,6 +101,9 @@ func (b *Behaviour) complete() error {
 	for _, o := range b.Forbidden {
 		if o >= measure.Read {
 			return fmt.Errorf("forbidden: %s is not an outcome of an order", o)
+		}
+		if o == measure.Reused && b.OtherBody != "" {
+			return errors.New("forbidden: reused is the right answer to other_body")
 		}
 	}
 	return nil

@@ -94,16 +94,53 @@ func Parse(text []byte) (*Scenario, error) {
 	d := yaml.NewDecoder(bytes.NewReader(text))
 	d.KnownFields(true)
 	var s Scenario
-	if err := d.Decode(&s); err != nil {
+	switch err := d.Decode(&s); {
+	case errors.Is(err, io.EOF):
+		return nil, errors.New("scenario: there is nothing in it")
+	case err != nil:
+		return nil, fmt.Errorf("scenario: %w", err)
+	}
+	if err := wholeNumbers(text); err != nil {
 		return nil, fmt.Errorf("scenario: %w", err)
 	}
 	if err := d.Decode(new(any)); !errors.Is(err, io.EOF) {
 		return nil, errors.New("scenario: more than one document")
 	}
-	if err := s.complete(); err != nil {
+	s.complete()
+	if err := s.check(); err != nil {
 		return nil, fmt.Errorf("scenario %q: %w", s.Name, err)
 	}
 	return &s, nil
+}
+
+// wholeNumbers refuses a fraction where a number of things is meant: the decoder
+// would cut it off.
+func wholeNumbers(text []byte) error {
+	var document yaml.Node
+	if err := yaml.Unmarshal(text, &document); err != nil {
+		return err
+	}
+	rest := []*yaml.Node{&document}
+	for len(rest) > 0 {
+		n := rest[0]
+		rest = append(rest[1:], n.Content...)
+		if n.Kind != yaml.MappingNode {
+			continue
+		}
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			name, value := n.Content[i].Value, n.Content[i+1]
+			if value.Kind == yaml.AliasNode {
+				value = value.Alias
+			}
+			switch name {
+			case "count", "min", "max", "attempts", "times", "copies":
+				if value.ShortTag() == "!!float" {
+					return fmt.Errorf("line %d: %s must be a whole number", value.Line, name)
+				}
+			}
+		}
+	}
+	return nil
 }
 
 // NeedsWebhookSecret reports whether callbacks are part of the scenario.
@@ -116,9 +153,15 @@ func (s *Scenario) NeedsWebhookSecret() bool {
 	return false
 }
 
+// SetUsers replaces the number of users.
+func (s *Scenario) SetUsers(n int) error {
+	s.Users.Count = n
+	return s.check()
+}
+
 // SetRepeatAfter replaces the waiting time of every behaviour that repeats, to
-// fit the TTL of a deployment. It reports whether there is one.
-func (s *Scenario) SetRepeatAfter(d time.Duration) bool {
+// fit the TTL of a deployment. It is an error when there is none.
+func (s *Scenario) SetRepeatAfter(d time.Duration) error {
 	found := false
 	for i := range s.Behaviours {
 		if s.Behaviours[i].Repeat.Times > 0 {
@@ -126,11 +169,15 @@ func (s *Scenario) SetRepeatAfter(d time.Duration) bool {
 			found = true
 		}
 	}
-	return found
+	if !found {
+		return errors.New("nothing repeats in this scenario")
+	}
+	return s.check()
 }
 
-// SetCopies replaces the number of copies of every behaviour that has copies.
-func (s *Scenario) SetCopies(n int) bool {
+// SetCopies replaces the number of copies of every behaviour that has copies. It
+// is an error when there is none.
+func (s *Scenario) SetCopies(n int) error {
 	found := false
 	for i := range s.Behaviours {
 		if s.Behaviours[i].Copies.Max > 1 {
@@ -138,5 +185,8 @@ func (s *Scenario) SetCopies(n int) bool {
 			found = true
 		}
 	}
-	return found
+	if !found {
+		return errors.New("nothing has copies in this scenario")
+	}
+	return s.check()
 }

@@ -1,6 +1,8 @@
 package scenario
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -91,6 +93,12 @@ func TestWrongScenariosAreRefused(t *testing.T) {
 		"rows of one order": "name: x\nbehaviours: [{name: a, share: 1, rows: {min: 1, max: 2}}]",
 		"retry no base":     "name: x\nbehaviours: [{name: a, share: 1, retry: {attempts: 3}}]",
 		"zipf":              "name: x\nusers: {zipf: 0.5}\nbehaviours: [{name: a, share: 1}]",
+		"half a user":       "name: x\nusers: {count: 1.5}\nbehaviours: [{name: a, share: 1}]",
+		"half a copy":       "name: x\nbehaviours: [{name: a, share: 1, copies: {min: &m 1.9, max: *m}}]",
+		"half an attempt":   "name: x\nbehaviours: [{name: a, share: 1, retry: {attempts: 2.5, base: 1s, cap: 1s}}]",
+		"half a callback":   "name: x\nbehaviours: [{name: a, share: 1, callback: {copies: 1.5}}]",
+		"a time without s":  "name: x\nbehaviours: [{name: a, share: 1, copies: {min: 1, max: 2, within: 300}}]",
+		"no right answer":   "name: x\nbehaviours: [{name: a, share: 1, other_body: after, forbidden: [reused]}]",
 		"two documents":     "name: x\nbehaviours: [{name: a, share: 1}]\n---\nname: y",
 	} {
 		_, err := Parse([]byte(text))
@@ -98,6 +106,34 @@ func TestWrongScenariosAreRefused(t *testing.T) {
 	}
 	_, err := Load("mixd")
 	require.ErrorContains(t, err, "mixd")
+	path := filepath.Join(t.TempDir(), "empty.yaml")
+	_, err = Load(path)
+	require.ErrorContains(t, err, path)
+	require.NoError(t, os.WriteFile(path, nil, 0o600))
+	_, err = Load(path)
+	require.ErrorContains(t, err, path+": scenario: there is nothing in it")
+}
+
+func TestWhatIsSetIsCheckedAsWell(t *testing.T) {
+	t.Parallel()
+	storm, err := Load("storm")
+	require.NoError(t, err)
+	require.NoError(t, storm.SetCopies(7))
+	require.Equal(t, Range{7, 7}, storm.Behaviours[0].Copies.Range)
+	require.ErrorContains(t, storm.SetCopies(maxCopies+1), "copies must be")
+	require.ErrorContains(t, storm.SetCopies(-1), "copies must be")
+	late, err := Load("retry-after-ttl")
+	require.NoError(t, err)
+	require.NoError(t, late.SetRepeatAfter(time.Minute))
+	require.Equal(t, time.Minute, late.Behaviours[0].Repeat.After)
+	require.ErrorContains(t, late.SetRepeatAfter(25*time.Hour), "repeat needs")
+	unique, err := Load("unique")
+	require.NoError(t, err)
+	require.Error(t, unique.SetCopies(2), "nothing has copies")
+	require.Error(t, unique.SetRepeatAfter(time.Second), "nothing repeats")
+	require.NoError(t, unique.SetUsers(3))
+	require.ErrorContains(t, unique.SetUsers(-5), "users.count")
+	require.ErrorContains(t, unique.SetUsers(maxUsers+1), "users.count")
 }
 
 // The seeds are short on purpose: Go makes every input that it keeps smaller, in

@@ -126,6 +126,7 @@ func (s *Server) commit(e *entry, who, key string, content []byte) {
 		views[i] = o.view()
 	}
 	var body any = map[string]any{"orders": views}
+	e.status = "/api/requests/" + key
 	if batch.Orders == nil {
 		body = views[0]
 		e.status = "/api/orders/" + views[0].ID

@@ -66,5 +66,5 @@ func (s *Server) pay(w http.ResponseWriter, r *http.Request) {
 			o.Status = "PAID"
 		}
 	}
-	answer(w, http.StatusOK, "", []byte(`{}`), false)
+	answer(w, http.StatusOK, "", []byte(`{"effect":"applied","duplicate":false,"refund_owed":false}`), false)
 }

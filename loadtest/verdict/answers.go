@@ -2,7 +2,9 @@ package verdict
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -20,6 +22,8 @@ type claim struct {
 	last  []byte          // body of the first success
 	doubt bool            // an attempt may have had an effect
 	paid  bool            // a payment was accepted
+	payer bool            // a payment was sent, and may have been taken
+	where string          // Location of the first success
 }
 
 // Answers judges what needs no database: the answers themselves.
@@ -46,8 +50,12 @@ func readCase(c *history.Case, f *Findings) claim { //nolint:gocognit // one rul
 		f.add(Finding{k, c.User, c.Intent.Key, fmt.Sprintf(format, args...), ""})
 	}
 	for _, r := range c.Records() {
-		if r.Op == history.Callback && r.Outcome == measure.Accepted {
-			cl.paid = true
+		if r.Op == history.Callback {
+			cl.payer = cl.payer || r.Proof != history.NeverSent
+			cl.paid = cl.paid || r.Outcome == measure.Accepted
+			if owed(r.Body) {
+				report(RefundOwed, "a callback was answered with%s", excerpt(r.Body))
+			}
 		}
 		if r.Proof == history.Unknown && (r.Op == history.Submit || r.Op == history.Other) {
 			cl.doubt = true
@@ -82,17 +90,38 @@ func readCase(c *history.Case, f *Findings) claim { //nolint:gocognit // one rul
 		}
 		switch {
 		case cl.ids == nil:
-			cl.ids, cl.lines, cl.last = ids, sent, r.Body
+			cl.ids, cl.lines, cl.last, cl.where = ids, sent, r.Body, r.Location
+			if !strings.HasSuffix(r.Location, address(c.Intent, ids[0])) {
+				report(Malformed, "order %s, and Location is %q", join(ids), r.Location)
+			}
 		case !slices.Equal(ids, cl.ids):
 			report(TwoIDs, "answered with %s and with %s", join(cl.ids), join(ids))
 		case !bytes.Equal(cl.last, r.Body):
 			report(BodyDiffers, "same order, other bytes:%s and%s", excerpt(cl.last), excerpt(r.Body))
+		case cl.where != r.Location:
+			report(BodyDiffers, "same bytes, another Location: %q and %q", cl.where, r.Location)
 		}
 	}
 	if created > 1 {
 		report(CreatedTwice, "answered \"created\" %d times", created)
 	}
 	return cl
+}
+
+// address is where a success says that its order is, or what became of a batch.
+func address(it *scenario.Intent, id string) string {
+	if it.Behaviour.Endpoint == scenario.Batch {
+		return requestsPath + url.PathEscape(it.Key)
+	}
+	return ordersPath + id
+}
+
+// owed tells whether an answer to a callback says that money is to be paid back.
+func owed(body []byte) bool {
+	var a struct {
+		RefundOwed bool `json:"refund_owed"`
+	}
+	return json.Unmarshal(body, &a) == nil && a.RefundOwed
 }
 
 func join(ids []string) string {

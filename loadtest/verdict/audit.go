@@ -27,7 +27,7 @@ type KeyID struct{ User, Key string }
 
 // Recorded is what the deployment remembers of a key.
 type Recorded struct {
-	State   string // in_progress, succeeded, failed
+	State   string // in_progress, succeeded, failed; "" for a key that it says it does not know
 	OrderID string // the first order; empty when there is none
 }
 
@@ -36,7 +36,7 @@ type Truth struct {
 	Source string // "sql" or "http"
 	Rows   []Row
 	Keys   map[KeyID]Recorded // by SQL all of the users, over HTTP those in doubt
-	Groups []Finding          // from the GROUP BY over the whole table
+	Groups []Finding          // from questions about the whole table
 }
 
 // Scope says which rows the run must answer for.
@@ -64,7 +64,7 @@ func Audit(cases []*history.Case, t *Truth, scope Scope) (Summary, Findings) {
 	}
 	a.index()
 	for _, c := range cases {
-		a.judge(c)
+		a.judge(c, scope)
 	}
 	a.strays(cases, scope)
 	return a.Summary, a.f
@@ -109,7 +109,7 @@ func (a *auditor) rows(cl *claim) []*Row {
 	return rows
 }
 
-func (a *auditor) judge(c *history.Case) {
+func (a *auditor) judge(c *history.Case, scope Scope) {
 	var answers Findings // already reported by Answers
 	cl := readCase(c, &answers)
 	rows := a.rows(&cl)
@@ -138,6 +138,9 @@ func (a *auditor) judge(c *history.Case) {
 	if len(rows) > 0 {
 		a.content(&cl, rows, report)
 	}
+	if scope.OwnUsers {
+		statuses(&cl, rows, report)
+	}
 	a.recorded(&cl, rows, report)
 }
 
@@ -146,10 +149,17 @@ func (a *auditor) acknowledged(cl *claim, rows []*Row, report func(Kind, string,
 		report(Lost, "answered with order %s, and there is no row", join(cl.ids))
 		return
 	}
-	for _, id := range cl.ids {
-		if !slices.ContainsFunc(rows, func(r *Row) bool { return r.ID == id }) {
-			report(Lost, "answered with order %s; the rows of the key are %s", id, rowIDs(rows))
-			break
+	there := func(id string) bool {
+		return slices.ContainsFunc(rows, func(r *Row) bool { return r.ID == id })
+	}
+	if i := slices.IndexFunc(cl.ids, func(id string) bool { return !there(id) }); i >= 0 {
+		report(Lost, "answered with order %s; the rows of the key are %s", cl.ids[i], rowIDs(rows))
+	} else if a.truth.Source == "sql" && len(rows) == len(cl.ids) {
+		for i, r := range rows {
+			if r.Line != i || r.ID != cl.ids[i] {
+				report(WrongRow, "line %d is order %s, and line %d was answered with order %s", r.Line, r.ID, i, cl.ids[i])
+				break
+			}
 		}
 	}
 	if cl.paid && rows[0].Status != "PAID" && rows[0].Status != "SHIPPED" {
@@ -167,20 +177,33 @@ func (a *auditor) content(cl *claim, rows []*Row, report func(Kind, string, ...a
 	}
 }
 
+// statuses judges orders that nobody but this run can have touched: it pays, and
+// what is paid may be shipped by whoever does that.
+func statuses(cl *claim, rows []*Row, report func(Kind, string, ...any)) {
+	for _, r := range rows {
+		if paid := r.Status == "PAID" || r.Status == "SHIPPED"; r.Status != "PENDING" && !(paid && cl.payer) {
+			report(WrongStatus, "order %s is %s; payments were sent: %t", r.ID, r.Status, cl.payer)
+			return
+		}
+	}
+}
+
 func (a *auditor) recorded(cl *claim, rows []*Row, report func(Kind, string, ...any)) {
 	rec, known := a.truth.Keys[KeyID{cl.c.User, cl.c.Intent.Key}]
 	switch {
 	case a.truth.Keys == nil:
 	case known && rec.State == "succeeded" && len(rows) == 0:
 		report(NoOrder, "the key is on record as succeeded, and there is no order")
-	case a.truth.Source == "sql" && len(rows) > 0 && (!known || rec.State != "succeeded"):
-		report(NoRecord, "order %s is there, and its key is not on record as succeeded", rows[0].ID)
+	case (known || a.truth.Source == "sql") && len(rows) > 0 && rec.State != "succeeded":
+		report(NoRecord, "order %s is there, and its key is not on record as succeeded but as %q", rows[0].ID, rec.State)
 	case known && cl.ids != nil && rec.OrderID != "" && rec.OrderID != cl.ids[0]:
 		report(WrongState, "answered with order %s, the record names %s", cl.ids[0], rec.OrderID)
+	case a.truth.Source == "sql" && len(rows) > 0 && !slices.ContainsFunc(rows, func(r *Row) bool { return r.ID == rec.OrderID }):
+		report(WrongState, "the order is %s, the record names %q", rows[0].ID, rec.OrderID)
 	}
 }
 
-// strays reports rows that no request of the run can have made.
+// strays reports rows and records that no request of the run can have made.
 func (a *auditor) strays(cases []*history.Case, scope Scope) {
 	sent := make(map[KeyID]bool, len(cases))
 	numbers := map[string]*history.Case{} // by business number, which is unique to a line of a key
@@ -190,6 +213,11 @@ func (a *auditor) strays(cases []*history.Case, scope Scope) {
 		}
 		for _, l := range c.Intent.Lines {
 			numbers[l.ExternalOrderNo] = c
+		}
+	}
+	for k, rec := range a.truth.Keys {
+		if rec.State != "" && !sent[k] {
+			a.f.add(Finding{Stray, k.User, k.Key, fmt.Sprintf("the key is on record as %q, and no request of this run has it", rec.State), ""})
 		}
 	}
 	for i := range a.truth.Rows {

@@ -25,6 +25,8 @@ const (
 	NoRecord         Kind = "order_without_key"
 	NoOrder          Kind = "key_without_order"
 	PaymentLost      Kind = "payment_lost"
+	RefundOwed       Kind = "refund_owed"
+	WrongStatus      Kind = "wrong_status"
 	Disordered       Kind = "not_linearizable"
 	WrongState       Kind = "wrong_request_state"
 )
@@ -45,8 +47,10 @@ var means = map[Kind]string{
 	NoRecord:         "an order whose key is not on record",
 	NoOrder:          "a key on record as succeeded has no order",
 	PaymentLost:      "an accepted payment does not show in the order",
+	RefundOwed:       "a payment of the right amount is said to be owed back",
+	WrongStatus:      "an order has a status that nothing in this run gave it",
 	Disordered:       "no order of events explains the answers of a key",
-	WrongState:       "the record of a key names another order than its answers",
+	WrongState:       "the record of a key names another order than its answers, or none",
 }
 
 // Means says in a sentence what is wrong.

@@ -9,9 +9,11 @@ import (
 	"net/url"
 	"path"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
+	"github.com/oncegate/oncegate/loadtest/decimal"
 	"github.com/oncegate/oncegate/loadtest/history"
 	"github.com/oncegate/oncegate/loadtest/wire"
 )
@@ -25,6 +27,12 @@ const (
 	longestPause  = 5 * time.Second
 	defaultPause  = 200 * time.Millisecond
 	shortestPause = 10 * time.Millisecond
+)
+
+// Where orders and what became of requests are.
+const (
+	ordersPath   = "/api/orders/"
+	requestsPath = "/api/requests/"
 )
 
 // FromHTTP reads what the users can see: their orders, and for every key in doubt
@@ -110,12 +118,12 @@ func (r *reader) orders(ctx context.Context, user string) error {
 			Orders     []answered `json:"orders"`
 			NextCursor string     `json:"next_cursor"`
 		}
-		if _, err := r.get(ctx, user, "/api/orders?"+q.Encode(), &page); err != nil {
+		if err := r.get(ctx, user, "/api/orders?"+q.Encode(), &page); err != nil {
 			return err
 		}
 		for i := range page.Orders {
 			o := &page.Orders[i]
-			amount, err := hundredths(fmt.Sprint(o.Amount))
+			amount, err := decimal.Hundredths(fmt.Sprint(o.Amount))
 			quantity, err2 := o.Quantity.Int64()
 			if err := errors.Join(err, err2); err != nil {
 				return fmt.Errorf("audit order %s: %w", o.ID, err)
@@ -139,8 +147,7 @@ func (r *reader) request(ctx context.Context, c *history.Case) error {
 			Body     json.RawMessage `json:"body"`
 		} `json:"response"`
 	}
-	found, err := r.get(ctx, c.User, "/api/requests/"+url.PathEscape(c.Intent.Key), &got)
-	if err != nil || !found {
+	if err := r.get(ctx, c.User, requestsPath+url.PathEscape(c.Intent.Key), &got); err != nil {
 		return err
 	}
 	rec := Recorded{State: got.State}
@@ -149,8 +156,8 @@ func (r *reader) request(ctx context.Context, c *history.Case) error {
 		for i := range orders {
 			ids = append(ids, orders[i].ID)
 		}
-	} else if got.State == "succeeded" && got.Response.Location != "" {
-		ids = []string{path.Base(got.Response.Location)}
+	} else if dir, id := path.Split(got.Response.Location); got.State == "succeeded" && strings.HasSuffix(dir, ordersPath) {
+		ids = []string{id} // a batch whose answer is kept no longer names none
 	}
 	if len(ids) > 0 {
 		rec.OrderID = ids[0]
@@ -166,9 +173,9 @@ func (r *reader) request(ctx context.Context, c *history.Case) error {
 	return nil
 }
 
-// get reads one resource; it waits where the server asks for it. It reports
-// false for 404.
-func (r *reader) get(ctx context.Context, user, path string, into any) (bool, error) {
+// get reads one resource; it waits where the server asks for it. A 404 leaves
+// what it was to read into as it is.
+func (r *reader) get(ctx context.Context, user, path string, into any) error {
 	request := &wire.Request{Method: http.MethodGet, Path: path, Fields: []wire.Field{{Name: "Authorization", Value: "Bearer " + r.tokens[user]}}}
 	var last error
 	for range httpTries {
@@ -178,21 +185,21 @@ func (r *reader) get(ctx context.Context, user, path string, into any) (bool, er
 			last = x.Err
 		case x.Status == http.StatusOK:
 			if err := json.Unmarshal(x.Body, into); err != nil {
-				return false, fmt.Errorf("audit %s: %w", path, err)
+				return fmt.Errorf("audit %s: %w", path, err)
 			}
-			return true, nil
+			return nil
 		case x.Status == http.StatusNotFound:
-			return false, nil
+			return nil
 		case x.Status == http.StatusTooManyRequests || x.Status >= 500:
 			last = fmt.Errorf("HTTP %d", x.Status)
 		default:
-			return false, fmt.Errorf("audit %s: HTTP %d%s", path, x.Status, excerpt(x.Body))
+			return fmt.Errorf("audit %s: HTTP %d%s", path, x.Status, excerpt(x.Body))
 		}
 		if err := pause(ctx, x.Header.Get("Retry-After")); err != nil {
-			return false, err
+			return err
 		}
 	}
-	return false, fmt.Errorf("audit %s: %w", path, last)
+	return fmt.Errorf("audit %s: %w", path, last)
 }
 
 func pause(ctx context.Context, retryAfter string) error {

@@ -3,6 +3,7 @@ package verdict
 import (
 	"context"
 	"fmt"
+	"math"
 	"path/filepath"
 	"time"
 
@@ -103,17 +104,13 @@ func operations(c *history.Case) []porcupine.Operation {
 	for _, r := range records {
 		end = max(end, r.Done)
 	}
+	held := holders(records)
 	var ops []porcupine.Operation
 	for i, r := range records {
 		if r.Op == history.Callback || r.Proof == history.NeverSent || r.Outcome == measure.ClientLimit {
 			continue
 		}
-		e := event{Record: r}
-		if r.Outcome == measure.Reused {
-			for _, o := range records {
-				e.contested = e.contested || (o.Op <= history.Other && o.Op != r.Op && o.Proof != history.NeverSent && o.Sent <= r.Done)
-			}
-		}
+		e := event{Record: r, held: held.before(r)}
 		op := porcupine.Operation{ClientId: i, Call: int64(r.Sent), Output: e, Return: int64(r.Done)}
 		if r.Proof == history.Unknown && r.Op <= history.Other {
 			op.Return = int64(end) + 1
@@ -121,6 +118,47 @@ func operations(c *history.Case) []porcupine.Operation {
 		ops = append(ops, op)
 	}
 	return ops
+}
+
+// never is later than any request.
+const never = time.Duration(math.MaxInt64)
+
+// since says from when on a key can have been held: by the attempts of each
+// content, and by one that was not turned away itself because somebody else held
+// the key.
+type since struct {
+	content [history.Other + 1]time.Duration
+	decider time.Duration
+}
+
+func holders(records []history.Record) since {
+	s := since{decider: never}
+	for op := range s.content {
+		s.content[op] = never
+	}
+	for _, r := range records {
+		if r.Op > history.Other || r.Proof == history.NeverSent {
+			continue
+		}
+		s.content[r.Op] = min(s.content[r.Op], r.Sent)
+		if r.Outcome != measure.Reused && r.Outcome != measure.InProgress {
+			s.decider = min(s.decider, r.Sent)
+		}
+	}
+	return s
+}
+
+// before tells whether somebody can have held the key when the request was told
+// so: another content, for "reused"; any attempt, for "in progress".
+func (s since) before(r history.Record) bool {
+	switch {
+	case r.Op > history.Other:
+		return false
+	case r.Outcome == measure.Reused:
+		return s.content[history.Other-r.Op] <= r.Done && s.decider <= r.Done
+	default:
+		return s.decider <= r.Done
+	}
 }
 
 func trivial(ops []porcupine.Operation) bool {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -41,6 +42,10 @@ func other(r history.Record) history.Record {
 func TestHistoriesAreJudged(t *testing.T) {
 	t.Parallel()
 	refused := history.Record{Outcome: measure.Rejected, Proof: history.Decided, HTTP: 422, Body: []byte("no")}
+	again := refused
+	again.Replayed = true
+	otherwise := again
+	otherwise.Body = []byte("not now")
 	for name, tc := range map[string]struct {
 		records []history.Record
 		ok      bool
@@ -65,6 +70,19 @@ func TestHistoriesAreJudged(t *testing.T) {
 		"refused, then created (not remembered)": {[]history.Record{at(refused, 1, 2), at(created(id1), 3, 4)}, true},
 		"refused after it was created":           {[]history.Record{at(created(id1), 1, 2), at(refused, 3, 4)}, false},
 		"in progress proves nothing":             {[]history.Record{at(created(id1), 1, 2), at(plain(measure.InProgress), 3, 4), at(replayed(id1), 5, 6)}, true},
+		"in progress and alone":                  {[]history.Record{at(plain(measure.InProgress), 1, 2)}, false},
+		"in progress for ever, for nobody":       {[]history.Record{at(plain(measure.InProgress), 1, 2), at(plain(measure.InProgress), 3, 4)}, false},
+		"in progress before anybody came":        {[]history.Record{at(plain(measure.InProgress), 1, 2), at(created(id1), 3, 4)}, false},
+		"in progress after a proven no":          {[]history.Record{at(plain(measure.Unavailable), 1, 2), at(plain(measure.InProgress), 3, 4)}, true},
+		"each is told that the other has it":     {[]history.Record{at(plain(measure.Reused), 1, 9), at(other(plain(measure.Reused)), 2, 8)}, false},
+		"one of two has it":                      {[]history.Record{at(plain(measure.Reused), 1, 9), at(other(plain(measure.Unavailable)), 2, 8)}, true},
+		"still in progress when it was answered": {[]history.Record{at(created(id1), 1, 2), at(status("in_progress"), 3, 4)}, false},
+		"in progress, then answered":             {[]history.Record{at(created(id1), 1, 9), at(status("in_progress"), 3, 4)}, true},
+		"a refusal again":                        {[]history.Record{at(refused, 1, 2), at(again, 3, 4)}, true},
+		"a refusal again that nobody heard":      {[]history.Record{at(timedOut(), 1, 2), at(again, 3, 4)}, true},
+		"a refusal again that never was":         {[]history.Record{at(again, 1, 2)}, false},
+		"another refusal again":                  {[]history.Record{at(refused, 1, 2), at(otherwise, 3, 4)}, false},
+		"refused again, and then created":        {[]history.Record{at(refused, 1, 2), at(again, 3, 4), at(created(id1), 5, 6)}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -94,8 +112,15 @@ func TestAnswersAreComparedWithWhatWasSent(t *testing.T) {
 	t.Parallel()
 	spaced := replayed(id1)
 	spaced.Body = append([]byte(" "), spaced.Body...)
-	foreign := created(id1)
-	foreign.Body = []byte(`{"order_id":"` + id1 + `","user_id":"eve","sku":"tea","quantity":2,"amount":12.34}`)
+	// spelled is a success whose body has one text in place of another.
+	spelled := func(from, to string) *history.Case {
+		r := created(id1)
+		require.Contains(t, string(r.Body), from)
+		r.Body = []byte(strings.Replace(string(r.Body), from, to, 1))
+		return heard("u", "k", r)
+	}
+	elsewhere, moved := created(id1), replayed(id1)
+	elsewhere.Location, moved.Location = "/api/orders/"+id2, "/api/orders/"+id2
 	forbidden := heard("u", "k", plain(measure.Reused))
 	forbidden.Intent.Behaviour.Forbidden = []measure.Outcome{measure.Reused}
 	for name, tc := range map[string]struct {
@@ -105,7 +130,18 @@ func TestAnswersAreComparedWithWhatWasSent(t *testing.T) {
 		"right":     {heard("u", "k", created(id1), replayed(id1)), nil},
 		"two ids":   {heard("u", "k", created(id1), replayed(id2)), map[Kind]int{TwoIDs: 1}},
 		"bytes":     {heard("u", "k", created(id1), spaced), map[Kind]int{BodyDiffers: 1}},
-		"foreign":   {heard("u", "k", foreign), map[Kind]int{ForeignBody: 1}},
+		"foreign":   {spelled(`"user_id":"u"`, `"user_id":"eve"`), map[Kind]int{ForeignBody: 1}},
+		"nobody's":  {spelled(`"user_id":"u",`, ``), map[Kind]int{ForeignBody: 1}},
+		"a number":  {spelled(`"12.34"`, `12.34`), map[Kind]int{ForeignBody: 1}},
+		"a sign":    {spelled(`"12.34"`, `"+12.34"`), map[Kind]int{ForeignBody: 1}},
+		"paid":      {spelled(`PENDING`, `PAID`), map[Kind]int{ForeignBody: 1}},
+		"two":       {spelled(`}`, `}{}`), map[Kind]int{Malformed: 1}},
+		"none":      {batch("u", "k"), map[Kind]int{Malformed: 1}},
+		"elsewhere": {heard("u", "k", elsewhere), map[Kind]int{Malformed: 1}},
+		"moved":     {heard("u", "k", created(id1), moved), map[Kind]int{BodyDiffers: 1}},
+		"a batch":   {batch("u", "k", id1, id2), nil},
+		"one twice": {batch("u", "k", id1, id1), map[Kind]int{Malformed: 1}},
+		"paid back": {heard("u", "k", created(id1), callback(`{"effect":"applied","refund_owed":true}`)), map[Kind]int{RefundOwed: 1}},
 		"malformed": {heard("u", "k", history.Record{Outcome: measure.Created, Body: []byte(`{}`)}), map[Kind]int{Malformed: 1}},
 		"forbidden": {forbidden, map[Kind]int{ForbiddenOutcome: 1}},
 	} {
@@ -114,17 +150,4 @@ func TestAnswersAreComparedWithWhatWasSent(t *testing.T) {
 	}
 	f := Answers([]*history.Case{heard("u", "k1", created(id1)), heard("u", "k2", created(id1))})
 	require.Equal(t, map[Kind]int{SharedID: 1}, f.Counts)
-}
-
-func TestAmountsAreReadExactly(t *testing.T) {
-	t.Parallel()
-	for text, want := range map[string]int64{"12.34": 1234, "12.3": 1230, "12": 1200, "0.01": 1, "9999999999.99": 999999999999} {
-		got, err := hundredths(text)
-		require.NoError(t, err)
-		require.Equal(t, want, got)
-	}
-	for _, text := range []string{"", "1.234", "x", "1e2"} {
-		_, err := hundredths(text)
-		require.Error(t, err, text)
-	}
 }

@@ -24,11 +24,11 @@ const (
 	refused
 )
 
-// event is the output of an operation: the record, and whether another content
-// was under way for the same key.
+// event is the output of an operation: the record, and whether somebody can have
+// held the key against it.
 type event struct {
 	history.Record
-	contested bool
+	held bool
 }
 
 // specification is what one key may do, one operation after the other. An answer
@@ -60,16 +60,20 @@ func step(s register, e event) []any {
 		}
 	case e.Outcome == measure.Rejected:
 		decided := register{refused, e.Op, string(e.Body)}
-		if s.kind == absent {
-			return []any{decided, s} // remembered, or released again
-		}
-		if s.kind == refused && same && heard {
+		switch {
+		case s.kind == refused && same && heard:
 			return []any{decided}
+		case s.kind == absent && !e.Replayed:
+			return []any{decided, s} // remembered, or released again
 		}
 	case e.Outcome == measure.Reused:
 		// The other content may hold the key for a moment only: an attempt that
 		// is under way, or one that died and left its mark.
-		if !same || e.contested {
+		if !same || e.held {
+			return []any{s}
+		}
+	case e.Outcome == measure.InProgress:
+		if e.held {
 			return []any{s}
 		}
 	case e.Proof == history.Unknown:
@@ -78,7 +82,7 @@ func step(s register, e event) []any {
 		}
 		return []any{s}
 	default:
-		return []any{s} // in progress, limited, proven to have had no effect
+		return []any{s} // limited, proven to have had no effect
 	}
 	return nil
 }
@@ -86,12 +90,12 @@ func step(s register, e event) []any {
 func stepStatus(s register, e event) []any {
 	ok := true
 	switch {
-	case e.Outcome != measure.Read, e.State == "in_progress":
+	case e.Outcome != measure.Read:
 	case e.State == "succeeded":
 		ok = s.kind == committed
 	case e.State == "failed":
 		ok = s.kind == refused
-	default:
+	default: // in progress, or not known: nothing is decided yet
 		ok = s.kind == absent
 	}
 	if !ok {

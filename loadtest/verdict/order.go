@@ -3,9 +3,10 @@ package verdict
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"strconv"
-	"strings"
 
 	"github.com/oncegate/oncegate/loadtest/scenario"
 )
@@ -32,47 +33,48 @@ func parseOrders(body []byte) ([]answered, error) {
 	if err := d.Decode(&b); err != nil {
 		return nil, fmt.Errorf("read the answer: %w", err)
 	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("read the answer: there is more behind it")
+	}
 	orders := b.Orders
 	if orders == nil {
 		orders = []answered{b.answered}
 	}
+	if len(orders) == 0 {
+		return nil, errors.New("read the answer: it has no orders")
+	}
+	seen := make(map[string]int, len(orders))
 	for i := range orders {
-		if orders[i].ID == "" {
+		id := orders[i].ID
+		if id == "" {
 			return nil, fmt.Errorf("row %d has no order_id", i)
 		}
+		if first, twice := seen[id]; twice {
+			return nil, fmt.Errorf("rows %d and %d are one order, %s", first, i, id)
+		}
+		seen[id] = i
 	}
 	return orders, nil
 }
 
-// differs says in what an order is not what was sent; "" when it is.
+// differs says in what an order of a success is not what was sent; "" when it is.
 func (o *answered) differs(user string, want scenario.Line) string {
-	amount, err := hundredths(fmt.Sprint(o.Amount))
+	amount := fmt.Sprintf("%d.%02d", want.Hundredths/100, want.Hundredths%100)
 	switch {
-	case o.User != "" && o.User != user:
+	case o.User != user:
 		return fmt.Sprintf("user_id is %q", o.User)
 	case o.SKU != want.SKU:
 		return fmt.Sprintf("sku is %q, sent %q", o.SKU, want.SKU)
 	case o.Quantity.String() != strconv.FormatInt(want.Quantity, 10):
 		return fmt.Sprintf("quantity is %s, sent %d", o.Quantity, want.Quantity)
-	case err != nil || amount != want.Hundredths:
-		return fmt.Sprintf("amount is %v, sent %s hundredths", o.Amount, strconv.FormatInt(want.Hundredths, 10))
+	case o.Amount != amount:
+		return fmt.Sprintf("amount is %#v, sent %s", o.Amount, amount)
 	case o.ExternalOrderNo != want.ExternalOrderNo:
 		return fmt.Sprintf("external_order_no is %q, sent %q", o.ExternalOrderNo, want.ExternalOrderNo)
+	case o.Status != "PENDING":
+		return fmt.Sprintf("status is %q, and the first answer is the first status", o.Status)
 	}
 	return ""
-}
-
-// hundredths reads a decimal with at most two places, exactly.
-func hundredths(s string) (int64, error) {
-	whole, fraction, _ := strings.Cut(s, ".")
-	if whole == "" || len(fraction) > 2 {
-		return 0, fmt.Errorf("amount %q is not a decimal with at most two places", s)
-	}
-	n, err := strconv.ParseInt(whole+(fraction + "00")[:2], 10, 64)
-	if err != nil {
-		return 0, fmt.Errorf("amount %q: %w", s, err)
-	}
-	return n, nil
 }
 
 // explain says in what orders are not what was sent; "" when they are.

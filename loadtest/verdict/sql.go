@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/oncegate/oncegate/loadtest/decimal"
 )
 
 // sqliteScheme begins the DSN of an embedded database: "sqlite:/path/to/file.db".
@@ -26,13 +28,25 @@ func OpenDB(dsn string) (*Database, error) {
 	path, embedded := strings.CutPrefix(dsn, sqliteScheme)
 	if embedded {
 		driver = "sqlite"
-		dsn = "file:" + (&url.URL{Path: path}).EscapedPath() + "?_pragma=busy_timeout(10000)&_pragma=foreign_keys(1)"
+		dsn = "file:" + (&url.URL{Path: path}).EscapedPath() + "?mode=rw&_pragma=busy_timeout(10000)&_pragma=foreign_keys(1)"
 	}
 	db, err := sql.Open(driver, dsn)
 	if err != nil {
 		return nil, fmt.Errorf("open the database: %w", err)
 	}
 	return &Database{db, embedded}, nil
+}
+
+// Ready tells whether an audit can be made: the database answers and has the
+// tables of a deployment.
+func (db *Database) Ready(ctx context.Context) error {
+	var n int
+	for _, table := range []string{"orders", "idempotency_records"} {
+		if err := db.QueryRowContext(ctx, "SELECT COUNT(*) FROM (SELECT 1 FROM "+table+" LIMIT 1) AS any_row").Scan(&n); err != nil {
+			return fmt.Errorf("the database of the audit: %w", err)
+		}
+	}
+	return nil
 }
 
 // usersPerQuery bounds the length of one IN list.
@@ -52,6 +66,9 @@ func FromSQL(ctx context.Context, db *Database, users []string, scope Scope) (*T
 	}
 	defer func() { _ = tx.Rollback() }() // nothing was written
 	t := &Truth{Source: "sql", Keys: map[KeyID]Recorded{}}
+	if err := t.readStrangers(ctx, tx, users, scope); err != nil {
+		return nil, err
+	}
 	for len(users) > 0 {
 		n := min(len(users), usersPerQuery)
 		if err := t.readRows(ctx, tx, users[:n], scope, db.embedded); err != nil {
@@ -83,7 +100,7 @@ func (t *Truth) readRows(ctx context.Context, tx *sql.Tx, users []string, scope 
 		if cents {
 			r.Hundredths, err = strconv.ParseInt(amount, 10, 64)
 		} else {
-			r.Hundredths, err = hundredths(amount)
+			r.Hundredths, err = decimal.Hundredths(amount)
 		}
 		if err != nil {
 			return fmt.Errorf("audit order %s: %w", r.ID, err)
@@ -108,7 +125,11 @@ func (t *Truth) readKeys(ctx context.Context, tx *sql.Tx, users []string, scope 
 		if err := rows.Scan(&k.User, &k.Key, &status, &id); err != nil {
 			return fmt.Errorf("audit the keys: %w", err)
 		}
-		t.Keys[k] = Recorded{State: states[status], OrderID: uuid(id)}
+		state, known := states[status]
+		if !known {
+			state = fmt.Sprintf("status %d", status)
+		}
+		t.Keys[k] = Recorded{State: state, OrderID: uuid(id)}
 	}
 	return rows.Err()
 }
@@ -130,6 +151,29 @@ func (t *Truth) readGroups(ctx context.Context, tx *sql.Tx) error {
 		}
 		f.Detail = fmt.Sprintf("GROUP BY … HAVING COUNT(*) > 1: %d rows", n)
 		t.Groups = append(t.Groups, f)
+	}
+	return rows.Err()
+}
+
+// readStrangers looks for orders with a key of the run that are somebody else's.
+func (t *Truth) readStrangers(ctx context.Context, tx *sql.Tx, users []string, scope Scope) error {
+	known := make(map[string]bool, len(users))
+	for _, u := range users {
+		known[u] = true
+	}
+	rows, err := tx.QueryContext(ctx, "SELECT user_id, idempotency_key FROM orders WHERE idempotency_key LIKE ?", scope.KeyPrefix+"%")
+	if err != nil {
+		return fmt.Errorf("audit for strangers: %w", err)
+	}
+	defer func() { _ = rows.Close() }() // its error is rows.Err
+	for rows.Next() {
+		f := Finding{Kind: Stray, Detail: "an order with a key of this run belongs to a user who sent nothing in it"}
+		if err := rows.Scan(&f.User, &f.Key); err != nil {
+			return fmt.Errorf("audit for strangers: %w", err)
+		}
+		if !known[f.User] {
+			t.Groups = append(t.Groups, f)
+		}
 	}
 	return rows.Err()
 }

@@ -3,6 +3,7 @@ package verdict
 import (
 	"context"
 	"encoding/hex"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -30,12 +31,26 @@ type base struct {
 
 func newBase(t *testing.T) *base {
 	t.Helper()
-	db, err := OpenDB("sqlite:" + filepath.Join(t.TempDir(), "a.db"))
+	path := filepath.Join(t.TempDir(), "a.db")
+	require.NoError(t, os.WriteFile(path, nil, 0o600))
+	db, err := OpenDB("sqlite:" + path)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = db.Close() })
 	b := &base{db, t}
+	require.ErrorContains(t, db.Ready(t.Context()), "orders")
 	b.exec(schema)
+	require.NoError(t, db.Ready(t.Context()))
 	return b
+}
+
+func TestADatabaseThatIsNotThereIsNotMade(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "a.db")
+	db, err := OpenDB("sqlite:" + path)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = db.Close() })
+	require.Error(t, db.Ready(t.Context()))
+	require.NoFileExists(t, path)
 }
 
 func (b *base) exec(q string, args ...any) {
@@ -85,9 +100,29 @@ func heard(user, key string, records ...history.Record) *history.Case {
 
 func created(id string) history.Record {
 	return history.Record{
-		Outcome: measure.Created, Proof: history.Decided, HTTP: 201, Sent: 1, Done: 2,
-		Body: []byte(`{"order_id":"` + id + `","user_id":"u","sku":"tea","quantity":2,"amount":"12.34"}`),
+		Outcome: measure.Created, Proof: history.Decided, HTTP: 201, Sent: 1, Done: 2, Location: "/api/orders/" + id,
+		Body: []byte(`{"order_id":"` + id + `","user_id":"u","sku":"tea","quantity":2,"amount":"12.34","status":"PENDING"}`),
 	}
+}
+
+// callback is a payment that was taken, with this answer.
+func callback(body string) history.Record {
+	return history.Record{Op: history.Callback, Outcome: measure.Accepted, Proof: history.Decided, HTTP: 200, Sent: 3, Done: 4, Body: []byte(body)}
+}
+
+// batch is a case whose customer sent two equal rows and was answered with these
+// orders.
+func batch(user, key string, ids ...string) *history.Case {
+	rows := make([]string, len(ids))
+	for i, id := range ids {
+		rows[i] = string(created(id).Body)
+	}
+	r := created("")
+	r.Body, r.Location = []byte(`{"orders":[`+strings.Join(rows, ",")+`]}`), "/api/requests/"+key
+	c := heard(user, key, r)
+	c.Intent.Behaviour.Endpoint = scenario.Batch
+	c.Intent.Lines = append(c.Intent.Lines, c.Intent.Lines[0])
+	return c
 }
 
 func timedOut() history.Record { return history.Record{Outcome: measure.Timeout, Sent: 1, Done: 2} }
@@ -145,6 +180,59 @@ func TestSQLAuditFindsEachFault(t *testing.T) {
 			func(b *base) { b.order(id1, "u", "k1", 1234); b.key("u", "k1", 2, id1) },
 			heard("u", "k1", refusal),
 			map[Kind]int{Denied: 1},
+		},
+		"a record without its order's id": {
+			func(b *base) { b.order(id1, "u", "k1", 1234); b.key("u", "k1", 2, "") },
+			heard("u", "k1", created(id1)),
+			map[Kind]int{WrongState: 1},
+		},
+		"a record of an order that nobody heard of": {
+			func(b *base) { b.order(id1, "u", "k1", 1234); b.key("u", "k1", 2, id2) },
+			heard("u", "k1", timedOut()),
+			map[Kind]int{WrongState: 1},
+		},
+		"a record in a state that there is not": {
+			func(b *base) { b.order(id1, "u", "k1", 1234); b.key("u", "k1", 9, id1) },
+			heard("u", "k1", created(id1)),
+			map[Kind]int{NoRecord: 1},
+		},
+		"a record that nobody asked for": {func(b *base) { b.key("u", "k9", 3, "") }, heard("u", "k1", timedOut()), map[Kind]int{Stray: 1}},
+		"the key of one user with another": {
+			func(b *base) {
+				b.order(id1, "u", "k1", 1234)
+				b.key("u", "k1", 2, id1)
+				b.order(id2, "eve", "k1", 1234)
+			},
+			heard("u", "k1", created(id1)),
+			map[Kind]int{Stray: 1},
+		},
+		"paid by nobody": {
+			func(b *base) {
+				b.order(id1, "u", "k1", 1234)
+				b.key("u", "k1", 2, id1)
+				b.exec("UPDATE orders SET status = 'PAID'")
+			},
+			heard("u", "k1", created(id1)),
+			map[Kind]int{WrongStatus: 1},
+		},
+		"cancelled by nobody": {
+			func(b *base) {
+				b.order(id1, "u", "k1", 1234)
+				b.key("u", "k1", 2, id1)
+				b.exec("UPDATE orders SET status = 'CANCELLED'")
+			},
+			heard("u", "k1", created(id1), callback(`{"refund_owed":false}`)),
+			map[Kind]int{PaymentLost: 1, WrongStatus: 1},
+		},
+		"the lines of a batch exchanged": {
+			func(b *base) {
+				b.order(id1, "u", "k1", 1234)
+				b.order(id2, "u", "k1", 1234)
+				b.exec("UPDATE orders SET line_no = 1 WHERE order_id = ?", blob(b.t, id1))
+				b.key("u", "k1", 2, id1)
+			},
+			batch("u", "k1", id1, id2),
+			map[Kind]int{WrongRow: 1},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
