@@ -188,6 +188,7 @@ const (
 	erIdleClosed        = 4031
 	erConnectionKilled  = 1927 // MariaDB
 	erSessionKilled     = 3169
+	erBeforeDML         = 3098 // group replication: the member joins, leaves or hands over (or a table has no primary key)
 	erRunHook           = 3100 // group replication: the member is leaving its group
 	erHoldTimeout       = 3781 // group replication: the new primary has not caught up yet
 	erHoldKilled        = 3782
@@ -226,7 +227,7 @@ func classifyMySQL(err error) fault {
 			return faultConflict
 		case erConCount, erServerShutdown, erUserLimit, erQueryInterrupted, erOptionPreventsRun, erReadOnlyTx,
 			erReadOnlyMode, erIdleClosed, erDiskFull, erTableFull, erErrorDuringCommit, erUnknownCom,
-			erConnectionKilled, erSessionKilled, erRunHook, erHoldTimeout, erHoldKilled, erHoldMemberStatus,
+			erConnectionKilled, erSessionKilled, erBeforeDML, erRunHook, erHoldTimeout, erHoldKilled, erHoldMemberStatus,
 			erGroupNotOnline, erGroupWaitBefore, erGroupWaitAfter, erGroupStopping, erBinlogImpossible,
 			erOutOfMemory, erOutOfResources, erCannotMakeThread, erUserResources, erStatementTimeout, erQueryTimeout:
 			return faultUnavailable

@@ -21,6 +21,7 @@ import (
 type hosts struct {
 	each    []*mysql.Config // one per host, in the order of the DSN
 	primary atomic.Int32    // index of the host that last said that it takes writes, or nobody
+	doubted atomic.Int32    // index of the host that is to be asked after the others while it is the primary, or nobody
 }
 
 const nobody = -1
@@ -36,6 +37,7 @@ var errReadOnlyHost = errors.New("the host is read-only")
 func parseHosts(dsn string) (*hosts, error) {
 	h := &hosts{}
 	h.primary.Store(nobody)
+	h.doubted.Store(nobody)
 	before, list, after := splitAddress(dsn)
 	addresses := strings.Split(list, ",")
 	for _, address := range addresses {
@@ -122,34 +124,55 @@ func (p *primaryConnector) Driver() driver.Driver { return p.each[0].Driver() }
 // asked as well. It is far above a handshake on a network of one place.
 const headStart = 250 * time.Millisecond
 
-// Connect implements [driver.Connector]. The known primary is asked first. When
-// it fails, or takes long, the others are asked at the same time, so that a host
-// that does not answer holds up nobody; the first that takes writes is the
-// primary.
+// Connect implements [driver.Connector]. The known primary is asked first, or last
+// when it is doubted. When whoever is first fails, or takes long, the others are
+// asked at the same time, so that a host that does not answer holds up nobody; the
+// first that takes writes is the primary.
 func (p *primaryConnector) Connect(ctx context.Context) (driver.Conn, error) {
+	for {
+		known := p.hosts.primary.Load()
+		won, err := p.elect(ctx, known, p.hosts.doubted.CompareAndSwap(known, nobody))
+		if err != nil {
+			return nil, err
+		}
+		if p.hosts.primary.CompareAndSwap(known, won.host) || p.hosts.primary.Load() == won.host {
+			return won, nil
+		}
+		// Meanwhile somebody has found another: to go back to this one would be
+		// to follow whoever asked earlier and was slower.
+		_ = won.Close()
+	}
+}
+
+// elect asks the hosts in their order and returns a session with the first that
+// takes writes.
+func (p *primaryConnector) elect(ctx context.Context, known int32, doubted bool) (*hostSession, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	others, begin := context.WithTimeout(ctx, headStart)
+	second, begin := context.WithTimeout(ctx, headStart)
 	defer begin()
-	known := p.hosts.primary.Load()
-	if known == nobody {
-		begin()
+	var ahead atomic.Int32 // of those who are asked first, how many have not failed
+	first := func(host int32) bool { return known == nobody || (host == known) != doubted }
+	for host := range int32(len(p.each)) { //nolint:gosec // the hosts of one DSN
+		if first(host) {
+			ahead.Add(1)
+		}
 	}
 	var (
 		winner   atomic.Pointer[hostSession]
 		asked    sync.WaitGroup
 		failures = make([]error, len(p.each))
 	)
-	for host := range int32(len(p.each)) { //nolint:gosec // the hosts of one DSN
+	for host := range int32(len(p.each)) { //nolint:gosec // as above
 		asked.Go(func() {
-			if host != known {
-				<-others.Done()
+			if !first(host) {
+				<-second.Done()
 			}
 			s, err := p.ask(ctx, host)
 			failures[host] = err
 			switch {
 			case err != nil:
-				if host == known {
+				if first(host) && ahead.Add(-1) == 0 {
 					begin()
 				}
 			case winner.CompareAndSwap(nil, s):
@@ -160,12 +183,10 @@ func (p *primaryConnector) Connect(ctx context.Context) (driver.Conn, error) {
 		})
 	}
 	asked.Wait()
-	won := winner.Load()
-	if won == nil {
-		return nil, p.nobodyTakesWrites(failures)
+	if won := winner.Load(); won != nil {
+		return won, nil
 	}
-	p.hosts.primary.Store(won.host)
-	return won, nil
+	return nil, p.nobodyTakesWrites(failures)
 }
 
 // ask connects to a host and has it say that it takes writes.
@@ -232,12 +253,27 @@ type session interface {
 	driver.Validator
 }
 
+const commitText = "COMMIT"
+
 // hostSession is a session that the pool gives up when its host is not the
 // primary any more.
 type hostSession struct {
 	session
 	hosts *hosts
 	host  int32
+}
+
+// ExecContext implements [driver.ExecerContext]. A primary that leaves a COMMIT
+// without success is doubted: one that is parted from the rest of its group takes
+// connections and statements, and says that it takes writes, for as long as it does
+// not give up, which by default is for ever. Meanwhile the rest may have elected
+// another.
+func (s *hostSession) ExecContext(ctx context.Context, text string, args []driver.NamedValue) (driver.Result, error) {
+	r, err := s.session.ExecContext(ctx, text, args)
+	if err != nil && text == commitText {
+		s.hosts.doubted.Store(s.host)
+	}
+	return r, err
 }
 
 // ResetSession implements [driver.SessionResetter].

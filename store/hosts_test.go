@@ -3,7 +3,9 @@ package store
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
+	"sync"
 	"testing"
 	"time"
 
@@ -159,6 +161,89 @@ func TestAHostThatIsSilentOrGoneIsPassedOver(t *testing.T) {
 	w.link[0].Refuse()
 	w.pool.SetMaxIdleConns(0)
 	require.Equal(t, second, w.answers(t), "and then it is gone")
+}
+
+// A primary that is parted from its group says that it takes writes, and answers no
+// COMMIT. When it is doubted, another that takes writes is used in its place.
+func TestADoubtedHostIsTheLastToBeAsked(t *testing.T) {
+	t.Parallel()
+	w := startTwoHosts(t)
+	first, second := w.port(t, 0), w.port(t, 1)
+	w.setReadOnly(t, 1, "1")
+	require.Equal(t, first, w.answers(t))
+	w.pool.SetMaxIdleConns(0)
+	w.commitInVain(t)
+	require.Equal(t, first, w.answers(t), "no other takes writes")
+
+	w.setReadOnly(t, 1, "0")
+	require.Equal(t, first, w.answers(t), "it is not doubted any more")
+	w.commitInVain(t)
+	require.Equal(t, second, w.answers(t), "another takes writes")
+	require.Equal(t, second, w.answers(t), "and stays")
+	w.hosts.doubted.Store(0)
+	require.Equal(t, second, w.answers(t), "whatever is heard of the first afterwards")
+
+	w.link[0].BlackHole()
+	w.link[0].Cut()
+	w.hosts.doubted.Store(w.hosts.primary.Load())
+	require.Equal(t, second, w.answers(t), "the other is silent")
+}
+
+// commitInVain sends a COMMIT to the first host that has no answer.
+func (w *twoHosts) commitInVain(t *testing.T) {
+	t.Helper()
+	conn, err := w.pool.Conn(t.Context())
+	require.NoError(t, err)
+	defer func() { _ = conn.Close() }() // it is broken
+	w.link[0].BlackHole()
+	defer w.link[0].Pass()
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	_, err = conn.ExecContext(ctx, commitText)
+	require.Error(t, err)
+}
+
+// heldConnector makes its sessions when it is let go.
+type heldConnector struct {
+	driver.Connector
+	once        sync.Once
+	asked, goOn chan struct{}
+}
+
+func (c *heldConnector) Connect(ctx context.Context) (driver.Conn, error) {
+	c.once.Do(func() { close(c.asked) })
+	<-c.goOn
+	return c.Connector.Connect(ctx)
+}
+
+// A session that was asked for before another host was found, and comes after it,
+// does not bring its host back.
+func TestALateSessionDoesNotBringAHostBack(t *testing.T) {
+	t.Parallel()
+	w := startTwoHosts(t)
+	w.setReadOnly(t, 1, "1")
+	require.Equal(t, w.port(t, 0), w.answers(t))
+	var each [2]driver.Connector
+	for i, c := range w.hosts.each {
+		var err error
+		each[i], err = mysql.NewConnector(c)
+		require.NoError(t, err)
+	}
+	held := &heldConnector{Connector: each[0], asked: make(chan struct{}), goOn: make(chan struct{})}
+	late := sql.OpenDB(&primaryConnector{hosts: w.hosts, each: []driver.Connector{held, each[1]}})
+	t.Cleanup(func() { require.NoError(t, late.Close()) })
+	port := make(chan string)
+	go func() {
+		var answer string
+		_ = late.QueryRowContext(t.Context(), "SELECT @@port").Scan(&answer)
+		port <- answer
+	}()
+	<-held.asked
+	w.setReadOnly(t, 1, "0")
+	w.hosts.primary.Store(1)
+	close(held.goOn)
+	require.Equal(t, w.port(t, 1), <-port)
+	require.EqualValues(t, 1, w.hosts.primary.Load())
 }
 
 // Nothing is written, so that only the heartbeat can notice.

@@ -108,7 +108,7 @@ func (t *transaction) exec(matches int) error {
 
 // commit fails with [errCommit], and then nothing is known.
 func (t *transaction) commit() error {
-	if _, err := t.conn.ExecContext(t.ctx, "COMMIT"); err != nil {
+	if _, err := t.conn.ExecContext(t.ctx, commitText); err != nil {
 		t.broken = true
 		return fmt.Errorf("%w: %w", errCommit, err)
 	}

@@ -11,6 +11,15 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/oncegate/oncegate/internal/testserver"
+)
+
+// Links of the network: over the front come its customers, over the back it
+// reaches its servers.
+const (
+	front = iota
+	back
 )
 
 // TestAPartedGatewayLosesNothing: one of three gateways has a network of its own,
@@ -20,9 +29,9 @@ func TestAPartedGatewayLosesNothing(t *testing.T) { //nolint:paralleltest // a r
 	seed, engines := aside(t, "MariaDB")
 	for _, engine := range engines { //nolint:paralleltest // as above
 		t.Run(engine, func(t *testing.T) {
-			n := newNetwork(t)
+			n := testserver.NewNetwork(t, 2)
 			of := scarce()
-			of.also = n.back.near
+			of.also = n.Links[back].Near
 			w := newWorldOf(t, of, engine, nemesisProgram(t))
 			w.move(w.sites[0], n)
 			w.run(seed, w.partings(n, seed))
@@ -32,13 +41,13 @@ func TestAPartedGatewayLosesNothing(t *testing.T) { //nolint:paralleltest // a r
 
 // partings is the plan: each kind once, for a moment and for longer than a session
 // of the database lives, and then any until the time is over.
-func (w *world) partings(n *network, seed uint64) (plan []step) {
+func (w *world) partings(n *testserver.Network, seed uint64) (plan []step) {
 	kinds := []fault{
-		parting("nothing from or to the servers", n.cut, n.back),
-		parting("nothing to the servers", n.deafen, n.back),
-		parting("nothing from the servers", n.mute, n.back),
-		parting("nothing from or to the customers", n.cut, n.front),
-		parting("nothing to the customers", n.deafen, n.front),
+		parting("nothing from or to the servers", n.Links[back].Cut),
+		parting("nothing to the servers", n.Links[back].Deafen),
+		parting("nothing from the servers", n.Links[back].Mute),
+		parting("nothing from or to the customers", n.Links[front].Cut),
+		parting("nothing to the customers", n.Links[front].Deafen),
 	}
 	r := rand.New(rand.NewPCG(seed, 2))
 	total := time.Duration(0)
@@ -54,13 +63,13 @@ func (w *world) partings(n *network, seed uint64) (plan []step) {
 	return plan
 }
 
-func parting(name string, how func(link) func(), l link) fault {
-	return fault{name, toDatabase, func(*world, event) func() { return how(l) }}
+func parting(name string, how func() (mend func())) fault {
+	return fault{name, toDatabase, func(*world, event) func() { return how() }}
 }
 
 // move starts a gateway again in a network of its own, with the balancer in front
 // of its new address.
-func (w *world) move(s *site, n *network) {
+func (w *world) move(s *site, n *testserver.Network) {
 	w.t.Helper()
 	require.NoError(w.t, s.stop())
 	_, sqlPort, err := net.SplitHostPort(w.database.Addr)
@@ -69,15 +78,15 @@ func (w *world) move(s *site, n *network) {
 	require.NoError(w.t, err)
 	shop := w.shop.Clone()
 	for _, statement := range []string{
-		fmt.Sprintf("CREATE USER 'shop'@'%s'", n.back.far),
-		fmt.Sprintf("GRANT ALL ON `%s`.* TO 'shop'@'%s'", shop.DBName, n.back.far),
+		fmt.Sprintf("CREATE USER 'shop'@'%s'", n.Links[back].Far),
+		fmt.Sprintf("GRANT ALL ON `%s`.* TO 'shop'@'%s'", shop.DBName, n.Links[back].Far),
 	} {
 		require.NoError(w.t, w.exec(context.Background(), statement))
 	}
-	shop.Addr = net.JoinHostPort(n.back.near, sqlPort)
-	s.within, s.addr = n.inside(), net.JoinHostPort(n.front.far, "8080")
+	shop.Addr = net.JoinHostPort(n.Links[back].Near, sqlPort)
+	s.within, s.addr = n.Inside(), net.JoinHostPort(n.Links[front].Far, "8080")
 	s.settings["ONCEGATE_MYSQL__DSN"] = shop.FormatDSN()
-	s.settings["ONCEGATE_REDIS__ADDRS"] = net.JoinHostPort(n.back.near, redisPort)
+	s.settings["ONCEGATE_REDIS__ADDRS"] = net.JoinHostPort(n.Links[back].Near, redisPort)
 	s.settings["ONCEGATE_HTTP__LISTEN"] = s.addr
 	var addrs []string
 	for _, s := range w.sites {

@@ -142,6 +142,7 @@ func (s *soak) slice(n int, length time.Duration, rate float64, begun time.Time)
 	tr := s.begin(ctx, run, s.seed+uint64(n), rate)
 	for _, step := range draw(s.seed+uint64(n), length-soakCalm, soakFaults()) {
 		s.so.faults += s.suffer(ctx, step, s.injected)
+		s.awaitCalm(ctx, tr, rate)
 	}
 	s.heal()
 	pause(ctx, soakCalm)
@@ -151,6 +152,20 @@ func (s *soak) slice(n int, length time.Duration, rate float64, begun time.Time)
 	s.requireNothingOpen()
 	now.goroutines, now.files = s.gauge("go_goroutines"), s.gauge("process_open_fds")
 	s.keep(fmt.Sprintf("%.1f", now.at.Minutes()), now)
+}
+
+// awaitCalm waits until whom a fault held up has been served: no more requests are
+// under way than customers come within a second. Under half the load that the
+// deployment takes it has to come to that by itself.
+func (s *soak) awaitCalm(ctx context.Context, tr *traffic, rate float64) {
+	ctx, cancel := context.WithTimeout(ctx, recovery)
+	defer cancel()
+	for tick := every(ctx, 50*time.Millisecond); tick(); {
+		if tr.driver.Progress().InFlight <= int64(rate) {
+			return
+		}
+	}
+	s.t.Errorf("%v after a fault %d requests are under way", recovery, tr.driver.Progress().InFlight)
 }
 
 // settle waits until every customer has an answer, and judges.

@@ -6,7 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -23,33 +25,65 @@ const groupName = "8f4b6c2e-1d0a-4d5b-9c3e-0a7b6c5d4e3f"
 // which is the single primary, and waits until all are online.
 func startGroup(t *testing.T) []*member {
 	t.Helper()
+	return startGroupAcross(t, nil)
+}
+
+// The links of a network with the first member of a group: to the other members,
+// and to everybody else.
+const (
+	toMembers = iota
+	toClients
+)
+
+// startGroupAcross starts a group as [startGroup] does, with the first member in a
+// network of its own, unless that is nil. When that is parted from the others it
+// waits for them for ever, as MySQL does if nobody says otherwise; without a
+// network of its own it gives up after five seconds.
+func startGroupAcross(t *testing.T, apart *testserver.Network) []*member {
+	t.Helper()
+	hosts, patience := []string{"127.0.0.1", "127.0.0.1", "127.0.0.1"}, 5
+	if apart != nil {
+		l := apart.Links[toMembers]
+		hosts, patience = []string{l.Far, l.Near, l.Near}, 0
+	}
 	var locals []string
-	for range 3 {
-		locals = append(locals, reserve(t).Addr())
+	for _, host := range hosts {
+		locals = append(locals, net.JoinHostPort(host, strconv.Itoa(reserve(t).Number())))
 	}
 	var group []*member
 	for i, local := range locals {
-		m := newMember(t, testserver.StartMySQLNode(t,
+		args := []string{
 			fmt.Sprintf("--server-id=%d", i+1), "--gtid-mode=ON", "--enforce-gtid-consistency=ON",
-			"--performance-schema=ON", "--innodb-buffer-pool-size=64M", "--report-host=127.0.0.1",
+			"--performance-schema=ON", "--innodb-buffer-pool-size=64M", "--report-host=" + hosts[i],
 			"--plugin-load-add=group_replication.so",
-			"--loose-group-replication-group-name="+groupName,
+			"--loose-group-replication-group-name=" + groupName,
 			"--loose-group-replication-start-on-boot=OFF",
-			"--loose-group-replication-local-address="+local,
-			"--loose-group-replication-group-seeds="+strings.Join(locals, ","),
+			"--loose-group-replication-local-address=" + local,
+			"--loose-group-replication-group-seeds=" + strings.Join(locals, ","),
+			"--loose-group-replication-ip-allowlist=127.0.0.0/8,198.18.0.0/15",
 			"--loose-group-replication-single-primary-mode=ON",
 			"--loose-group-replication-consistency=BEFORE_ON_PRIMARY_FAILOVER",
 			"--loose-group-replication-exit-state-action=READ_ONLY",
-			"--loose-group-replication-unreachable-majority-timeout=5",
+			fmt.Sprintf("--loose-group-replication-unreachable-majority-timeout=%d", patience),
 			"--loose-group-replication-member-expel-timeout=0",
 			"--loose-group-replication-autorejoin-tries=10",
-		))
+		}
+		var m *member
+		switch {
+		case apart == nil:
+			m = newMember(t, testserver.StartMySQLNode(t, args...))
+		case i == 0:
+			m = newMember(t, testserver.StartMySQLNodeAt(t, apart.Links[toClients], args...))
+		default:
+			m = newMember(t, testserver.StartMySQLNode(t, append(args, "--bind-address=127.0.0.1,"+hosts[i])...))
+		}
 		plugin, err := m.text(t.Context(), "SELECT COUNT(*) FROM information_schema.plugins WHERE plugin_name = 'group_replication'")
 		require.NoError(t, err)
 		if plugin != "1" {
 			testserver.Demand(t, fmt.Errorf("this MySQL's Group Replication: %w", testserver.ErrMissing))
 		}
 		m.exec(
+			"CREATE USER 'root'@'198.%'", "GRANT ALL ON *.* TO 'root'@'198.%'", // a member that is apart
 			"CHANGE REPLICATION SOURCE TO SOURCE_USER = 'root', SOURCE_PASSWORD = '' FOR CHANNEL 'group_replication_recovery'",
 			"RESET BINARY LOGS AND GTIDS",
 		)

@@ -75,7 +75,7 @@ const shop = "shop"
 // createShop makes them on the primary, from where they are replicated.
 func (m *member) createShop() {
 	m.t.Helper()
-	m.exec("CREATE DATABASE shop CHARACTER SET utf8mb4", "CREATE USER 'shop'@'127.0.0.1'", "GRANT ALL ON shop.* TO 'shop'@'127.0.0.1'")
+	m.exec("CREATE DATABASE shop CHARACTER SET utf8mb4", "CREATE USER 'shop'@'%'", "GRANT ALL ON shop.* TO 'shop'@'%'")
 }
 
 // shopDSN is the gateway's DSN of these servers.

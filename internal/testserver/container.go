@@ -63,7 +63,7 @@ func (c *container) start(ctx context.Context) error {
 	cmd := exec.Command("docker", "start", "--attach", "--sig-proxy", c.name) //nolint:noctx // outlives the context of its start
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	dieWithParent(cmd.SysProcAttr, syscall.SIGTERM)
-	if err := c.launcher.start(cmd); err != nil {
+	if err := c.launcher.start(cmd.Start); err != nil {
 		return fmt.Errorf("start container: %w", err)
 	}
 	ended := make(chan struct{})

@@ -73,7 +73,7 @@ func (f *fleet) launch(ctx context.Context, e engine, extra []string, more ...eq
 			return nil, "", discardAfter(err, p)
 		}
 	}
-	return p, port.Addr(), nil
+	return p, p.addr(), nil
 }
 
 func (f *fleet) startSQL(ctx context.Context, e engine, extra []string, more ...equip) (*SQLServer, error) {

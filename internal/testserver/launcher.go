@@ -3,7 +3,6 @@
 package testserver
 
 import (
-	"os/exec"
 	"runtime"
 	"sync"
 )
@@ -18,18 +17,19 @@ type launcher struct {
 }
 
 type launch struct {
-	cmd    *exec.Cmd
+	start  func() error
 	result chan error
 }
 
-func (l *launcher) start(cmd *exec.Cmd) error {
+// start calls the function, which starts a process, on that thread.
+func (l *launcher) start(f func() error) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.requests == nil {
 		l.requests, l.ended = make(chan launch), make(chan struct{})
 		go serveLaunches(l.requests, l.ended)
 	}
-	request := launch{cmd: cmd, result: make(chan error)}
+	request := launch{start: f, result: make(chan error)}
 	l.requests <- request
 	return <-request.result
 }
@@ -51,6 +51,6 @@ func serveLaunches(requests <-chan launch, ended chan<- struct{}) {
 	// Never unlocked: the thread ends with this goroutine.
 	runtime.LockOSThread()
 	for request := range requests {
-		request.result <- request.cmd.Start()
+		request.result <- request.start()
 	}
 }

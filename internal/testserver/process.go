@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -24,7 +25,9 @@ type process struct {
 	port     *loopback.Port
 	dir      *workdir
 	args     []string
-	env      []string // beside that of every server
+	env      []string                       // beside that of every server
+	host     string                         // where it is reached
+	within   func(start func() error) error // nil for this machine's own network
 
 	cmd   *exec.Cmd
 	ended chan struct{}
@@ -50,7 +53,7 @@ func newProcess(ctx context.Context, l *launcher, e engine, found installation, 
 		return nil, errors.Join(err, dir.remove())
 	}
 	args := arguments(e, found.inside(dir.path), strconv.Itoa(port.Number()), extra)
-	return &process{engine: e, found: found, launcher: l, port: port, dir: dir, args: args}, nil
+	return &process{engine: e, found: found, launcher: l, port: port, dir: dir, args: args, host: "127.0.0.1"}, nil
 }
 
 // fill gives a database server its data directory.
@@ -61,7 +64,7 @@ func fill(dir, template string) error {
 	if err := os.CopyFS(filepath.Join(dir, "data"), os.DirFS(template)); err != nil {
 		return fmt.Errorf("copy the data directory: %w", err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "init.sql"), []byte(rootAtLoopback), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "init.sql"), []byte(rootAt("127.0.0.1")), 0o600); err != nil {
 		return fmt.Errorf("initial statements: %w", err)
 	}
 	return nil
@@ -84,7 +87,11 @@ func (p *process) start(context.Context) error {
 	// handle.
 	cmd.SysProcAttr.Setpgid = true
 	dieWithParent(cmd.SysProcAttr, syscall.SIGKILL)
-	if err := p.launcher.start(cmd); err != nil {
+	start := cmd.Start
+	if p.within != nil {
+		start = func() error { return p.within(cmd.Start) }
+	}
+	if err := p.launcher.start(start); err != nil {
 		return fmt.Errorf("start %s: %w", describe(p.engine, p.args), err)
 	}
 	ended := make(chan struct{})
@@ -95,6 +102,8 @@ func (p *process) start(context.Context) error {
 	}()
 	return nil
 }
+
+func (p *process) addr() string { return net.JoinHostPort(p.host, strconv.Itoa(p.port.Number())) }
 
 func (p *process) dead() <-chan struct{} { return p.ended }
 

@@ -4,12 +4,14 @@ package testserver
 
 import "strings"
 
-// rootAtLoopback runs at every start: with name resolution off, a connection
-// from 127.0.0.1 does not match root@localhost. It stays out of the binary log:
-// a server that replicates another would have a transaction of its own.
-const rootAtLoopback = "SET SESSION sql_log_bin = 0;\n" +
-	"CREATE USER IF NOT EXISTS 'root'@'127.0.0.1';\n" +
-	"GRANT ALL PRIVILEGES ON *.* TO 'root'@'127.0.0.1' WITH GRANT OPTION;\n"
+// rootAt runs at every start: with name resolution off, a connection from
+// 127.0.0.1 does not match root@localhost. It stays out of the binary log: a
+// server that replicates another would have a transaction of its own.
+func rootAt(host string) string {
+	return "SET SESSION sql_log_bin = 0;\n" +
+		"CREATE USER IF NOT EXISTS 'root'@'" + host + "';\n" +
+		"GRANT ALL PRIVILEGES ON *.* TO 'root'@'" + host + "' WITH GRANT OPTION;\n"
+}
 
 // settings are those of a server that may not lose or reorder anything, on a
 // small machine. Later arguments win over earlier ones.
