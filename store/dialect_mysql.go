@@ -208,6 +208,7 @@ const (
 	erErrorDuringCommit = 1180
 	erBinlogImpossible  = 1598 // MySQL: the log's disk failed during COMMIT, the server ends itself
 	erUnknownCom        = 1047 // a proxy or cluster node that is not ready
+	erTableDenied       = 1142
 	erBadTable          = 1146
 )
 

@@ -22,6 +22,7 @@ type hosts struct {
 	each    []*mysql.Config // one per host, in the order of the DSN
 	primary atomic.Int32    // index of the host that last said that it takes writes, or nobody
 	doubted atomic.Int32    // index of the host that is to be asked after the others while it is the primary, or nobody
+	blind   atomic.Bool     // the account may not see the group, or there is none
 }
 
 const nobody = -1
@@ -29,8 +30,11 @@ const nobody = -1
 // errNoPrimary says that none of the hosts takes writes, or could be asked.
 var errNoPrimary = errors.New("no host of the DSN takes writes")
 
-// errReadOnlyHost says that a host could be asked, and takes none.
-var errReadOnlyHost = errors.New("the host is read-only")
+// Why a host that could be asked is not the primary.
+var (
+	errReadOnlyHost = errors.New("the host is read-only")
+	errMinority     = errors.New("the host does not reach the majority of its group")
+)
 
 // parseHosts reads a DSN of go-sql-driver/mysql whose address may list several
 // hosts: user:password@tcp(db1:3306,db2:3306)/name.
@@ -94,22 +98,53 @@ func (h *hosts) confirm(ctx context.Context, db *sql.DB) error {
 		return nil
 	}
 	host := h.primary.Load()
-	var value string
-	if err := db.QueryRowContext(ctx, readOnlyQuery).Scan(&value); err != nil {
-		return err
+	err := h.takesWrites(func(query string) (value string, err error) {
+		err = db.QueryRowContext(ctx, query).Scan(&value)
+		return value, err
+	})
+	if isStandby(err) {
+		h.primary.CompareAndSwap(host, nobody)
+		return fmt.Errorf("%w: %w", errNoPrimary, err)
 	}
-	if isOff(value) {
-		return nil
-	}
-	h.primary.CompareAndSwap(host, nobody)
-	return fmt.Errorf("%w: %w", errNoPrimary, errReadOnlyHost)
+	return err
 }
 
-// readOnlyQuery has the same answer for MySQL, whose super_read_only implies
-// it, and for MariaDB.
-const readOnlyQuery = "SELECT @@GLOBAL.read_only"
+const (
+	// readOnlyQuery has the same answer for MySQL, whose super_read_only implies
+	// it, and for MariaDB.
+	readOnlyQuery = "SELECT @@GLOBAL.read_only"
+	// groupQuery has a member of Group Replication say whether it lacks half of its
+	// group or more: it then takes statements, and can commit none.
+	groupQuery = "SELECT COALESCE(SUM(member_state = 'UNREACHABLE') * 2 >= COUNT(*), 0)" +
+		" FROM performance_schema.replication_group_members"
+)
+
+// takesWrites returns nil where a host says that it does. The account may need a
+// grant for the second question; without it the group stays unknown.
+func (h *hosts) takesWrites(ask func(query string) (string, error)) error {
+	value, err := ask(readOnlyQuery)
+	switch {
+	case err != nil:
+		return err
+	case !isOff(value):
+		return errReadOnlyHost
+	case h.blind.Load():
+		return nil
+	}
+	value, err = ask(groupQuery)
+	if e, ok := errors.AsType[*mysql.MySQLError](err); ok && (e.Number == erTableDenied || e.Number == erBadTable) {
+		h.blind.Store(true)
+		return nil
+	}
+	if err == nil && value != "0" {
+		return errMinority
+	}
+	return err
+}
 
 func isOff(value string) bool { return value == "0" || strings.EqualFold(value, "OFF") }
+
+func isStandby(err error) bool { return errors.Is(err, errReadOnlyHost) || errors.Is(err, errMinority) }
 
 // primaryConnector makes sessions with the host that takes writes.
 type primaryConnector struct {
@@ -199,30 +234,28 @@ func (p *primaryConnector) ask(ctx context.Context, host int32) (*hostSession, e
 	if !ok {
 		return nil, errors.Join(fmt.Errorf("the driver's %T is no session", conn), conn.Close())
 	}
-	if err := takesWrites(ctx, s); err != nil {
+	err = p.hosts.takesWrites(func(query string) (string, error) { return value(ctx, s, query) })
+	if err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	return &hostSession{session: s, hosts: p.hosts, host: host}, nil
 }
 
-func takesWrites(ctx context.Context, s session) (err error) {
-	rows, err := s.QueryContext(ctx, readOnlyQuery, nil)
+// value asks for a single value.
+func value(ctx context.Context, s session, query string) (text string, err error) {
+	rows, err := s.QueryContext(ctx, query, nil)
 	if err != nil {
-		return err
+		return "", err
 	}
 	defer func() { err = errors.Join(err, rows.Close()) }()
 	values := make([]driver.Value, len(rows.Columns()))
 	if err := rows.Next(values); err != nil {
-		return fmt.Errorf("ask whether the host takes writes: %w", errors.Join(err, io.ErrUnexpectedEOF))
+		return "", fmt.Errorf("ask whether the host takes writes: %w", errors.Join(err, io.ErrUnexpectedEOF))
 	}
-	value, ok := values[0].([]byte)
-	if !ok {
-		value = fmt.Append(nil, values[0])
+	if b, ok := values[0].([]byte); ok {
+		return string(b), nil
 	}
-	if !isOff(string(value)) {
-		return errReadOnlyHost
-	}
-	return nil
+	return fmt.Sprint(values[0]), nil
 }
 
 // nobodyTakesWrites tells a mistake that all hosts name alike, as a wrong
@@ -232,7 +265,7 @@ func (p *primaryConnector) nobodyTakesWrites(failures []error) error {
 	passing := false
 	for i, err := range failures {
 		named[i] = fmt.Errorf("%s: %w", p.hosts.each[i].Addr, err)
-		passing = passing || errors.Is(err, errReadOnlyHost) || classifyMySQL(err) != faultPermanent
+		passing = passing || isStandby(err) || classifyMySQL(err) != faultPermanent
 	}
 	if !passing {
 		return errors.Join(named...)

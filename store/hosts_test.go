@@ -189,6 +189,40 @@ func TestADoubtedHostIsTheLastToBeAsked(t *testing.T) {
 	require.Equal(t, second, w.answers(t), "the other is silent")
 }
 
+func TestAHostSaysWhetherItTakesWrites(t *testing.T) {
+	t.Parallel()
+	denied, gone := &mysql.MySQLError{Number: erTableDenied}, mysql.ErrInvalidConn
+	for name, c := range map[string]struct {
+		readOnly, minority string
+		err                error // of the second question
+		want               error
+		blind              bool
+	}{
+		"it does":                        {readOnly: "0", minority: "0"},
+		"as MariaDB says it":             {readOnly: "OFF", err: &mysql.MySQLError{Number: erBadTable}, blind: true},
+		"it is read-only":                {readOnly: "1", want: errReadOnlyHost},
+		"it lacks half of its group":     {readOnly: "0", minority: "1", want: errMinority},
+		"the account may not see that":   {readOnly: "0", err: denied, blind: true},
+		"it goes away while it is asked": {readOnly: "0", err: gone, want: gone},
+	} {
+		h := &hosts{}
+		asked := 0
+		ask := func(query string) (string, error) {
+			if query == readOnlyQuery {
+				return c.readOnly, nil
+			}
+			asked++
+			return c.minority, c.err
+		}
+		require.ErrorIs(t, h.takesWrites(ask), c.want, name)
+		require.Equal(t, c.blind, h.blind.Load(), name)
+		if before := asked; c.blind {
+			require.NoError(t, h.takesWrites(ask))
+			require.Equal(t, before, asked, "it is not asked again")
+		}
+	}
+}
+
 // commitInVain sends a COMMIT to the first host that has no answer.
 func (w *twoHosts) commitInVain(t *testing.T) {
 	t.Helper()

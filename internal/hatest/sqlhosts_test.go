@@ -76,6 +76,9 @@ const shop = "shop"
 func (m *member) createShop() {
 	m.t.Helper()
 	m.exec("CREATE DATABASE shop CHARACTER SET utf8mb4", "CREATE USER 'shop'@'%'", "GRANT ALL ON shop.* TO 'shop'@'%'")
+	if !strings.Contains(m.Version, "MariaDB") {
+		m.exec("GRANT SELECT ON performance_schema.replication_group_members TO 'shop'@'%'")
+	}
 }
 
 // shopDSN is the gateway's DSN of these servers.

@@ -69,7 +69,7 @@ func networks(ctx context.Context) error {
 // open starts the process whose namespace it is, and waits until it has left ours.
 func (n *Network) open() {
 	n.tb.Helper()
-	holder := exec.Command("unshare", "--net", "sleep", "infinity")
+	holder := exec.CommandContext(context.WithoutCancel(n.tb.Context()), "unshare", "--net", "sleep", "infinity")
 	// An interrupt at the terminal is the test process's to handle.
 	holder.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	dieWithParent(holder.SysProcAttr, syscall.SIGKILL)
@@ -106,11 +106,11 @@ func (n *Network) namespace() string { return fmt.Sprintf("/proc/%d/ns/net", n.h
 // link adds a link. Its addresses are of a range for measurements.
 func (n *Network) link() {
 	n.tb.Helper()
-	draw := rand.Uint32N(1 << 16)
+	draw := rand.Uint32N(1 << 16) //nolint:gosec // G404: a name, no secret
 	subnet := fmt.Sprintf("198.%d.%d.", 18+draw>>8%2, draw%256)
 	l := &Link{Near: subnet + "1", Far: subnet + "2", name: fmt.Sprintf("og%d", draw), network: n}
 	n.do(fmt.Sprintf("ip link add %s type veth peer name %[1]s netns %d", l.name, n.holder), false)
-	n.tb.Cleanup(func() { _ = exec.Command("ip", "link", "del", l.name).Run() }) // it may have gone with the namespace
+	n.tb.Cleanup(func() { _ = exec.CommandContext(context.Background(), "ip", "link", "del", l.name).Run() }) // it may have gone with the namespace
 	for _, end := range []struct {
 		addr   string
 		inside bool
