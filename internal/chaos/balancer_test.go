@@ -36,14 +36,21 @@ func (w *world) balance(addrs []string) {
 	cmd.Stdout, cmd.Stderr = &said, &said
 	ended, err := startBound(cmd)
 	require.NoError(w.t, err)
-	w.t.Cleanup(func() {
+	over := make(chan struct{})
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
 		select {
 		case <-ended:
-			w.t.Errorf("the balancer ended: %s", said.Tail(10))
-		default:
+			w.t.Errorf("the balancer ended, %s: %s", cmd.ProcessState, said.Tail(20))
+		case <-over:
 			_ = cmd.Process.Kill()
 			<-ended
 		}
+	}()
+	w.t.Cleanup(func() {
+		close(over)
+		<-watched
 	})
 	require.Eventually(w.t, func() bool {
 		conn, err := net.Dial("tcp", w.front)

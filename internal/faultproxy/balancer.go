@@ -8,6 +8,7 @@ import (
 	"net"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -15,12 +16,16 @@ import (
 // backendTimeout is how long a gateway that does not answer is waited for.
 const backendTimeout = time.Second
 
+// acceptPause is how long files are waited for.
+const acceptPause = 10 * time.Millisecond
+
 // Balancer spreads connections over backends in turn. Safe for concurrent use.
 type Balancer struct {
 	listener net.Listener
 	backends []string
 	next     atomic.Uint64
 	running  sync.WaitGroup
+	over     chan struct{} // closed with it
 
 	mu     sync.Mutex
 	open   map[net.Conn]struct{}
@@ -63,20 +68,28 @@ func listen(addr string, backends []string) (*Balancer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Balancer{listener: listener, backends: backends, open: map[net.Conn]struct{}{}}, nil
+	return &Balancer{listener: listener, backends: backends, open: map[net.Conn]struct{}{}, over: make(chan struct{})}, nil
 }
 
-// accept serves connections until the balancer is closed.
+// accept serves connections until the balancer is closed. While there are no files
+// for more, those who come wait in the kernel's queue.
 func (b *Balancer) accept() error {
 	for {
 		conn, err := b.listener.Accept()
-		if errors.Is(err, net.ErrClosed) {
+		switch {
+		case err == nil:
+			b.running.Go(func() { b.serve(conn) })
+		case errors.Is(err, net.ErrClosed):
 			return nil
-		}
-		if err != nil {
+		case errors.Is(err, syscall.EMFILE):
+			select {
+			case <-time.After(acceptPause):
+			case <-b.over:
+				return nil
+			}
+		default:
 			return err
 		}
-		b.running.Go(func() { b.serve(conn) })
 	}
 }
 
@@ -138,6 +151,7 @@ func (b *Balancer) leave(c net.Conn) {
 func (b *Balancer) close() {
 	b.mu.Lock()
 	b.closed = true
+	close(b.over)
 	for c := range b.open {
 		_ = c.Close()
 	}
