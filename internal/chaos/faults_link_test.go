@@ -23,6 +23,7 @@ func commitFaults() []fault {
 		commitFault("COMMIT answered with a deadlock", answers(1213, "40001", "Deadlock found when trying to get lock")),
 		commitFault("COMMIT answered with a failed certification", answers(3101, "HY000", "Plugin instructed the server to rollback")),
 		commitFault("COMMIT answered with an error", answers(1180, "HY000", "Got error 28 during COMMIT")),
+		commitFault("COMMIT answered with a failed log", answers(1598, "HY000", "Binary logging not possible")),
 	}
 }
 

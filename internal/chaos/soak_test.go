@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -67,7 +66,7 @@ func TestALongRunLeavesNothingBehind(t *testing.T) { //nolint:paralleltest // a 
 	begun := time.Now()
 	s.sampleNow("before", 0)
 	ceiling := s.ceiling(min(20*time.Second, *soakFor/10))
-	rate := openFiles(t, ceiling/2)
+	rate := ceiling / 2
 	defer func() { t.Logf("faults: %s\n\n%s", counts(s.injected), s.table(rate)) }()
 	t.Logf("the deployment takes %.0f customers per second; %.0f come", ceiling, rate)
 	slice := min(max(*soakFor/20, 20*time.Second), 3*time.Minute)
@@ -81,16 +80,6 @@ func TestALongRunLeavesNothingBehind(t *testing.T) { //nolint:paralleltest // a 
 	s.sampleNow("after", time.Since(begun))
 	s.requireNothingLeft()
 	s.requireNoGrowth(rate)
-}
-
-// openFiles bounds the rate by the files that the balancer may have open: while the
-// database is away, all who come within [patience] wait at once, with up to three
-// requests each, and every request takes two.
-func openFiles(t *testing.T, rate float64) float64 {
-	t.Helper()
-	var limit syscall.Rlimit
-	require.NoError(t, syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit))
-	return min(rate, float64(limit.Cur)/(2*3*patience.Seconds()))
 }
 
 // soakFaults are all of them, but the first gateway lives through the whole run:

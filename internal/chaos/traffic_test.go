@@ -4,6 +4,7 @@ package chaos
 
 import (
 	"context"
+	"iter"
 	"net/url"
 	"testing"
 	"time"
@@ -45,9 +46,27 @@ func (w *world) begin(ctx context.Context, run string, seed uint64, rate float64
 	tr := w.newTraffic(run, seed)
 	go func() {
 		defer close(tr.sent)
-		tr.driver.Open(ctx, pace.Constant(rate, 24*time.Hour).Even())
+		tr.driver.Open(ctx, tr.withRoom(ctx, pace.Constant(rate, 24*time.Hour).Even()))
 	}()
 	return tr
+}
+
+// mostWaiting is how many requests may be under way when a customer comes: each has
+// an open file of this process, in which the links of the gateways need some too.
+// Those who are there already may ask again meanwhile.
+const mostWaiting = 5000
+
+// withRoom has customers come late rather than when there is no room for them.
+func (tr *traffic) withRoom(ctx context.Context, arrivals iter.Seq[time.Duration]) iter.Seq[time.Duration] {
+	return func(yield func(time.Duration) bool) {
+		for due := range arrivals {
+			for tick := every(ctx, 10*time.Millisecond); tr.driver.Progress().InFlight > mostWaiting && tick(); {
+			}
+			if !yield(due) {
+				return
+			}
+		}
+	}
 }
 
 // newTraffic prepares customers; whoever sends them closes sent.
