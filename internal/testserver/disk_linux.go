@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -99,10 +100,28 @@ func (d *Disk) CutPower() {
 	ctx, cancel := context.WithTimeout(context.Background(), operationTimeout)
 	defer cancel()
 	err = errors.Join(err,
-		run(exec.CommandContext(ctx, "umount", d.mount)),
+		unmount(ctx, d.mount),
 		d.attach(ctx))
 	if err != nil {
 		d.tb.Errorf("testserver: cut the power: %v", err)
+	}
+}
+
+// unmount waits for what the kernel still has open for a server that is dead: its
+// asynchronous writes end after it.
+func unmount(ctx context.Context, mount string) error {
+	ticker := time.NewTicker(10 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		err := unix.Unmount(mount, 0)
+		if !errors.Is(err, unix.EBUSY) {
+			return err
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return fmt.Errorf("unmount %s: %w", mount, err)
+		}
 	}
 }
 
