@@ -2,6 +2,7 @@ package configs
 
 import (
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -158,7 +159,7 @@ func (v *validation) database(c *Config) {
 		v.check(c.MySQL.DSN.IsSet() || c.EmbeddedRedis(),
 			"mysql.dsn is required with redis.addrs: a gateway with a database of its own beside others makes second orders; mysql.dsn=%s says that it is alone", EmbeddedDSN)
 	} else {
-		dsn, err := mysql.ParseDSN(c.MySQL.DSN.Reveal())
+		dsn, err := parseDSN(c.MySQL.DSN.Reveal())
 		v.check(err == nil, "mysql.dsn must be user:password@tcp(host:3306)/name: %v", err)
 		v.check(err != nil || dsn.DBName != "", "mysql.dsn names no database")
 		v.check(err != nil || !lacksHost(c.MySQL.DSN.Reveal()), "mysql.dsn lists an empty host, which would be this machine")
@@ -168,6 +169,17 @@ func (v *validation) database(c *Config) {
 	v.within("ledger.max_batch", c.Ledger.MaxBatch, 1, maxBatch)
 	v.within("ledger.max_rows", c.Ledger.MaxRows, 1, 4096)
 	v.within("ledger.queue", c.Ledger.Queue, 1, 1_000_000)
+}
+
+// parseDSN is the driver's own, which panics at a parameter that it has given up.
+func parseDSN(dsn string) (*mysql.Config, error) {
+	_, params, _ := strings.Cut(dsn[strings.LastIndexByte(dsn, '/')+1:], "?")
+	for param := range strings.SplitSeq(params, "&") {
+		if name, _, _ := strings.Cut(param, "="); name == "strict" {
+			return nil, errors.New("strict is no parameter any more, sessions are always strict")
+		}
+	}
+	return mysql.ParseDSN(dsn)
 }
 
 // lacksHost reports whether a valid DSN lists several hosts, tcp(db1,db2), and

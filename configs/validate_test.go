@@ -55,6 +55,7 @@ func TestEveryFaultNamesItsSettings(t *testing.T) {
 		"redis.master_name and redis.cluster are both set":              func(c *Config) { c.Redis.MasterName, c.Redis.Cluster = "m", true },
 		"redis.addrs is required with":                                  func(c *Config) { c.Redis.Cluster = true },
 		"redis.db (1) must be 0 with redis.cluster":                     func(c *Config) { c.Redis.DB, c.Redis.Cluster = 1, true },
+		"strict is no parameter any more":                               func(c *Config) { c.MySQL.DSN = NewSecret("u:p@tcp(db:3306)/o?strict=true") },
 		`redis.addrs[0] ("redis") must be host:port`:                    func(c *Config) { c.Redis.Addrs = []string{"redis"} },
 		`redis.addrs[1] (":6379") must be host:port`:                    func(c *Config) { c.Redis.Addrs, c.Redis.Cluster = []string{"a:1", ":6379"}, true },
 		`admin.allowed_hosts[1] ("ops:9090") must be a host name`:       func(c *Config) { c.Admin.AllowedHosts = []string{"ops.example.com", "ops:9090"} },

@@ -5,14 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"regexp"
+	"slices"
 
 	"go.yaml.in/yaml/v3"
 )
 
 // strictYAML is a koanf parser that refuses what would be passed over silently, a
 // second document, and what would be read as something else, 010 as 8. Duplicate
-// names are refused by the decoder itself.
+// names are refused by the decoder itself, but not a.b beside a: {b: …}, of which
+// koanf takes the one that a random order has last.
 type strictYAML struct{}
 
 func (strictYAML) Unmarshal(b []byte) (map[string]any, error) {
@@ -32,7 +35,29 @@ func (strictYAML) Unmarshal(b []byte) (map[string]any, error) {
 	if err := decoder.Decode(&second); !errors.Is(err, io.EOF) {
 		return nil, errors.Join(errors.New("must hold one YAML document"), err)
 	}
+	if err := spelledTwice(out, "", map[string]bool{}); err != nil {
+		return nil, err
+	}
 	return out, nil
+}
+
+// spelledTwice finds a name that is given below its section and in full as well.
+func spelledTwice(section map[string]any, prefix string, seen map[string]bool) error {
+	for _, key := range slices.Sorted(maps.Keys(section)) {
+		name := prefix + key
+		below, isSection := section[key].(map[string]any)
+		if !isSection {
+			if seen[name] {
+				return fmt.Errorf("%s is given twice: below its section and in full", name)
+			}
+			seen[name] = true
+			continue
+		}
+		if err := spelledTwice(below, name+".", seen); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (strictYAML) Marshal(m map[string]any) ([]byte, error) { return yaml.Marshal(m) }

@@ -111,16 +111,18 @@ func ownPage(r *http.Request) *problem {
 }
 
 // calledBy reports whether the name in a request is localhost, an IP address or
-// one of these. Any other may have been rebound to this address.
+// one of these. Any other may have been rebound to this address. 0.0.0.0 is no
+// address of anybody's: systems take it for this machine, while browsers do not
+// trust it enough to say of a request for it from which site it comes.
 func calledBy(r *http.Request, names []string) bool {
 	host := r.Host
 	if h, _, err := net.SplitHostPort(host); err == nil {
 		host = h
 	}
 	host = strings.Trim(host, "[]")
-	_, err := netip.ParseAddr(host)
+	ip, err := netip.ParseAddr(host)
 	isHost := func(name string) bool { return strings.EqualFold(name, host) }
-	return err == nil || isHost("localhost") || slices.ContainsFunc(names, isHost)
+	return err == nil && !ip.Unmap().IsUnspecified() || isHost("localhost") || slices.ContainsFunc(names, isHost)
 }
 
 // ownOrigin reports whether no page of another origin made a request.

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -125,6 +127,25 @@ type claims struct {
 	SCP   scopes `json:"scp,omitempty"`
 }
 
+// UnmarshalJSON implements [json.Unmarshaler]. Names of claims are exact (RFC 7519,
+// section 10.1.1). By itself encoding/json takes a claim of another name, such as
+// "Sub", for the one it resembles: whoever may choose a name in somebody's token
+// would choose its user.
+func (c *claims) UnmarshalJSON(b []byte) error {
+	var all map[string]json.RawMessage
+	if err := json.Unmarshal(b, &all); err != nil {
+		return err
+	}
+	ours := []string{"iss", "sub", "aud", "exp", "nbf", "iat", "jti", "scope", "scp"}
+	maps.DeleteFunc(all, func(name string, _ json.RawMessage) bool { return !slices.Contains(ours, name) })
+	known, err := json.Marshal(all)
+	if err != nil {
+		return err
+	}
+	type members claims // without this method
+	return json.Unmarshal(known, (*members)(c))
+}
+
 // scopes reads what issuers write: one string with blanks (RFC 8693) or an array.
 type scopes []string
 
@@ -164,7 +185,7 @@ func (v *TokenVerifier) Authenticate(_ context.Context, token string) (Identity,
 	if _, ok := parsed.Header["crit"]; ok {
 		return Identity{}, fmt.Errorf("%w: it has critical extensions", ErrTokenInvalid)
 	}
-	if !usableSubject(c.Subject) {
+	if !ValidSubject(c.Subject) {
 		return Identity{}, fmt.Errorf("%w: its subject cannot be a user", ErrTokenInvalid)
 	}
 	known := verified{
@@ -178,9 +199,9 @@ func (v *TokenVerifier) Authenticate(_ context.Context, token string) (Identity,
 	return known.who, nil
 }
 
-// usableSubject refuses what broken issuers write for nobody: all their callers
-// would be one user.
-func usableSubject(sub string) bool {
+// ValidSubject reports whether the subject of a token can be a user. What broken
+// issuers write for nobody cannot: all their callers would be one user.
+func ValidSubject(sub string) bool {
 	return order.ValidUserID(sub) && sub != "null" && sub != "undefined"
 }
 
@@ -199,8 +220,8 @@ func MintToken(secret []byte, spec TokenSpec) (string, error) {
 	if len(secret) < MinSecretLen {
 		return "", fmt.Errorf("an HS256 secret must have at least %d bytes", MinSecretLen)
 	}
-	if !usableSubject(spec.UserID) {
-		return "", errors.New("the user must have 1 to 64 visible ASCII characters")
+	if !ValidSubject(spec.UserID) {
+		return "", errors.New("the user must have 1 to 64 visible ASCII characters, and not be null or undefined")
 	}
 	token := jwt.NewWithClaims(jwt.SigningMethodHS256, jwt.MapClaims{
 		"sub":   spec.UserID,

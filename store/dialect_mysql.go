@@ -136,6 +136,9 @@ func seconds(d time.Duration) string {
 func probe(ctx context.Context, h *hosts, timeout time.Duration) (server serverInfo, err error) {
 	db, err := h.open(func(c *mysql.Config) *mysql.Config {
 		c.Timeout, c.ReadTimeout, c.WriteTimeout = timeout, timeout, timeout
+		// Which of the two names of the isolation level it knows is not known yet.
+		delete(c.Params, "tx_isolation")
+		delete(c.Params, "transaction_isolation")
 		return c
 	})
 	if err != nil {

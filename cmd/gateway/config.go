@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"log/slog"
 
 	"github.com/spf13/cobra"
 
@@ -37,10 +38,14 @@ func configCommand(env environment) *cobra.Command {
 		Short: "Say whether a gateway would start with FILE and this environment",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			if _, err := configs.Load(configs.Sources{File: args[0], Environ: env.vars}); err != nil {
+			loaded, err := configs.Load(configs.Sources{File: args[0], Environ: env.vars})
+			if err != nil {
 				return err
 			}
-			_, err := fmt.Fprintf(env.stderr, "%s is valid\n", args[0])
+			if _, err := openCertificates(&loaded.Config, slog.New(slog.DiscardHandler)); err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(env.stderr, "%s is valid\n", args[0])
 			return err
 		},
 	}

@@ -70,6 +70,9 @@ func (r *tokenRequest) check() error {
 	if r.user == "" {
 		return errors.New("--user must name whom the token speaks for")
 	}
+	if !gateway.ValidSubject(r.user) {
+		return fmt.Errorf("--user (%q) must have 1 to 64 visible ASCII characters, and not be null or undefined", r.user)
+	}
 	if r.ttl <= 0 {
 		return errors.New("--ttl: the token would have expired already")
 	}
