@@ -58,7 +58,7 @@ type AgeBucket struct {
 }
 
 // TTL returns what was observed and the forecast for each of the TTLs; without
-// any, for a list from a minute to a week.
+// any, for a list from seconds to a week.
 func (r *Recorder) TTL(target float64, ttls ...time.Duration) TTL {
 	now := r.o.Now()
 	o, retries, since, footprint := r.observed(now)
