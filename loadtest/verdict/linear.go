@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/anishathalye/porcupine"
@@ -105,12 +106,13 @@ func operations(c *history.Case) []porcupine.Operation {
 		end = max(end, r.Done)
 	}
 	held := holders(records)
+	own := !slices.ContainsFunc(records, func(r history.Record) bool { return r.Outcome == measure.Rejected && !r.Replayed })
 	var ops []porcupine.Operation
 	for i, r := range records {
 		if r.Op == history.Callback || r.Proof == history.NeverSent || r.Outcome == measure.ClientLimit {
 			continue
 		}
-		e := event{Record: r, held: held.before(r)}
+		e := event{Record: r, held: held.before(r), own: own}
 		op := porcupine.Operation{ClientId: i, Call: int64(r.Sent), Output: e, Return: int64(r.Done)}
 		if r.Proof == history.Unknown && r.Op <= history.Other {
 			op.Return = int64(end) + 1

@@ -80,7 +80,8 @@ func TestHistoriesAreJudged(t *testing.T) {
 		"in progress, then answered":             {[]history.Record{at(created(id1), 1, 9), at(status("in_progress"), 3, 4)}, true},
 		"a refusal again":                        {[]history.Record{at(refused, 1, 2), at(again, 3, 4)}, true},
 		"a refusal again that nobody heard":      {[]history.Record{at(timedOut(), 1, 2), at(again, 3, 4)}, true},
-		"a refusal again that never was":         {[]history.Record{at(again, 1, 2)}, false},
+		"a refusal again, its COMMIT unheard":    {[]history.Record{at(again, 1, 2), at(status("failed"), 3, 4)}, true},
+		"a refusal again, and not known":         {[]history.Record{at(again, 1, 2), at(status(""), 3, 4)}, false},
 		"another refusal again":                  {[]history.Record{at(refused, 1, 2), at(otherwise, 3, 4)}, false},
 		"refused again, and then created":        {[]history.Record{at(refused, 1, 2), at(again, 3, 4), at(created(id1), 5, 6)}, false},
 	} {

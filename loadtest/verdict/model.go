@@ -24,11 +24,13 @@ const (
 	refused
 )
 
-// event is the output of an operation: the record, and whether somebody can have
-// held the key against it.
+// event is the output of an operation.
 type event struct {
 	history.Record
-	held bool
+	held bool // somebody can have held the key against it
+	// own says of a repeated refusal that nobody heard another one: a gateway whose
+	// COMMIT had no answer found its own, which it cannot tell from somebody else's.
+	own bool
 }
 
 // specification is what one key may do, one operation after the other. An answer
@@ -65,6 +67,8 @@ func step(s register, e event) []any {
 			return []any{decided}
 		case s.kind == absent && !e.Replayed:
 			return []any{decided, s} // remembered, or released again
+		case s.kind == absent && e.own:
+			return []any{decided}
 		}
 	case e.Outcome == measure.Reused:
 		// The other content may hold the key for a moment only: an attempt that
