@@ -84,6 +84,9 @@ func (s *Store) decide(ctx context.Context, p *pending) (order.Decision, error) 
 	if p.deadline, ok = ctx.Deadline(); !ok {
 		return order.Decision{}, order.Undecided(order.OutcomeNotCommitted, fmt.Errorf("%w: the context has no deadline", order.ErrInternal))
 	}
+	if err := ctx.Err(); err != nil { // a worker with nothing to do would have begun before it is withdrawn
+		return order.Decision{}, order.Undecided(order.OutcomeNotCommitted, fmt.Errorf("%w: %w", order.ErrUnavailable, err))
+	}
 	if err := s.ledger.enqueue(p); err != nil {
 		return order.Decision{}, order.Undecided(order.OutcomeNotCommitted, err)
 	}
