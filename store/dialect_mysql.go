@@ -216,7 +216,7 @@ const (
 )
 
 func classifyMySQL(err error) fault {
-	if errors.Is(err, errNoPrimary) { // whatever the single hosts said
+	if errors.Is(err, errNoPrimary) || errors.Is(err, errConnect) { // whatever the single hosts said
 		return faultUnavailable
 	}
 	if e, ok := errors.AsType[*mysql.MySQLError](err); ok {

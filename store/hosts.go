@@ -79,15 +79,35 @@ func splitAddress(dsn string) (before, address, after string) {
 func (h *hosts) open(configured func(*mysql.Config) *mysql.Config) (*sql.DB, error) {
 	connectors := make([]driver.Connector, len(h.each))
 	for i, c := range h.each {
-		var err error
-		if connectors[i], err = mysql.NewConnector(configured(c.Clone())); err != nil {
+		c, err := mysql.NewConnector(configured(c.Clone()))
+		if err != nil {
 			return nil, fmt.Errorf("mysql DSN: %w", err)
 		}
+		connectors[i] = connector{c}
 	}
 	if len(connectors) == 1 {
 		return sql.OpenDB(connectors[0]), nil
 	}
 	return sql.OpenDB(&primaryConnector{hosts: h, each: connectors}), nil
+}
+
+// errConnect says that no session could be made, and the server had no say in it.
+var errConnect = errors.New("connect")
+
+// connector makes sessions with one host.
+type connector struct{ driver.Connector }
+
+// Connect implements [driver.Connector]. What ends the making of a session comes in
+// many forms, some of them the driver's own secret; the next try may do better.
+func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
+	conn, err := c.Connector.Connect(ctx)
+	if err == nil {
+		return conn, nil
+	}
+	if _, answered := errors.AsType[*mysql.MySQLError](err); answered {
+		return nil, err
+	}
+	return nil, fmt.Errorf("%w: %w", errConnect, err)
 }
 
 // confirm asks whether the primary still takes writes. When it does not, its

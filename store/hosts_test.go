@@ -223,6 +223,33 @@ func TestAHostSaysWhetherItTakesWrites(t *testing.T) {
 	}
 }
 
+// deadEnd is a host with which no session comes about.
+type deadEnd struct {
+	driver.Connector
+	err error
+}
+
+func (d deadEnd) Connect(context.Context) (driver.Conn, error) { return nil, d.err }
+
+// A connection that breaks while the session is set up is an outage, in whatever
+// words the driver has for it; what the server says is what it says.
+func TestASessionThatDoesNotComeAboutIsAnOutage(t *testing.T) {
+	t.Parallel()
+	for err, want := range map[error]fault{
+		errors.New("bad connection"):     faultUnavailable,
+		errors.New("busy buffer"):        faultUnavailable,
+		mysql.ErrInvalidConn:             faultUnavailable,
+		context.DeadlineExceeded:         faultUnavailable,
+		&mysql.MySQLError{Number: 1045}:  faultPermanent,
+		&mysql.MySQLError{Number: 1040}:  faultUnavailable,
+		&mysql.MySQLError{Number: 12345}: faultPermanent,
+	} {
+		_, got := connector{deadEnd{err: err}}.Connect(t.Context())
+		require.ErrorIs(t, got, err)
+		require.Equal(t, want, classifyMySQL(got), err.Error())
+	}
+}
+
 // commitInVain sends a COMMIT to the first host that has no answer.
 func (w *twoHosts) commitInVain(t *testing.T) {
 	t.Helper()

@@ -33,9 +33,23 @@ func databaseFaults() []fault {
 			return func() { w.restore("SET GLOBAL read_only = OFF") }
 		}},
 		{"too few connections", inDatabase, func(w *world, _ event) func() {
+			// Whoever lets go of a session may not get another.
+			conn, err := w.admin.Conn(context.Background())
+			if err != nil {
+				w.t.Errorf("an administrator's session: %v", err)
+				return nil
+			}
 			w.restore("SET GLOBAL max_connections = 10") // the least that both engines take
 			w.killSessions(context.Background(), "KILL", 1)
-			return func() { w.restore("SET GLOBAL max_connections = 500") }
+			return func() {
+				ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+				defer cancel()
+				_, err := conn.ExecContext(ctx, "SET GLOBAL max_connections = 500")
+				_ = conn.Close()
+				if err != nil { // it was killed, or the server started again
+					w.restore("SET GLOBAL max_connections = 500")
+				}
+			}
 		}},
 		{"queries killed", inDatabase, func(w *world, e event) func() {
 			d := e.dice()
