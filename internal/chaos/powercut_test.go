@@ -64,8 +64,9 @@ func TestAPowerCutIsSeenWhereSettingsPermitIt(t *testing.T) { //nolint:parallelt
 // that were answered and are gone.
 func (w *world) lostByACut(run string, seed uint64) int {
 	w.t.Helper()
+	// The binary log stays on the safe side: MySQL crashed once while it recovered
+	// without either.
 	w.restore("SET GLOBAL innodb_flush_log_at_trx_commit = 0")
-	w.restore("SET GLOBAL sync_binlog = 0")
 	had := number(w.t, w.admin, "SELECT COUNT(*) FROM orders")
 	ctx, cancel := context.WithCancel(w.t.Context())
 	defer cancel()
