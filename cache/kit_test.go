@@ -1,7 +1,6 @@
 package cache
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"log/slog"
@@ -16,6 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
+	"github.com/oncegate/oncegate/internal/testserver"
 	"github.com/oncegate/oncegate/order"
 )
 
@@ -233,21 +233,10 @@ func wait(t *testing.T, f order.Flight) (order.Answer, error) {
 }
 
 // logbook keeps what was logged.
-type logbook struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *logbook) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(b)
-}
+type logbook struct{ testserver.Output }
 
 func (l *logbook) lines(with string) (n int) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for line := range strings.Lines(l.text.String()) {
+	for line := range strings.Lines(l.String()) {
 		if strings.Contains(line, with) {
 			n++
 		}

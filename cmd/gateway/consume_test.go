@@ -1,14 +1,12 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"io"
 	"log/slog"
 	"net/http"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -24,35 +22,17 @@ import (
 	"github.com/oncegate/oncegate/internal/testserver"
 )
 
-// journal is a log that is read while it is written.
-type journal struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (j *journal) Write(b []byte) (int, error) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.text.Write(b)
-}
-
-func (j *journal) String() string {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.text.String()
-}
-
 // reading is an "oncegate consume" that runs until the test ends.
 type reading struct {
 	t     *testing.T
-	log   *journal
+	log   *testserver.Output
 	admin string             // where its admin listener is, or "off"
 	stop  context.CancelFunc // asks it to end, as a signal does
 }
 
 func consume(t *testing.T, vars []string, args ...string) *reading {
 	t.Helper()
-	r := &reading{t: t, log: &journal{}}
+	r := &reading{t: t, log: &testserver.Output{}}
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	r.stop = stop
 	ended := make(chan int, 1)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/oncegate/oncegate/internal/testserver"
 	"github.com/oncegate/oncegate/loadtest/bench"
 )
 
@@ -57,7 +58,7 @@ func ran(t *testing.T, cmd *exec.Cmd) (code int, stdout, stderr string) {
 	var out, complaints bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &complaints
 	_ = cmd.Run() // the exit code tells
-	skipWithoutServers(t, complaints.String())
+	demandServers(t, complaints.String())
 	return cmd.ProcessState.ExitCode(), out.String(), complaints.String()
 }
 
@@ -75,11 +76,12 @@ func ranLongEnough(t *testing.T, gateway string, seconds float64, args ...string
 	return code, stdout, stderr
 }
 
-// skipWithoutServers passes over a test on a machine that has no MySQL.
-func skipWithoutServers(t *testing.T, stderr string) {
+// demandServers ends a test as [testserver.Demand] says where the bench says that
+// the machine has no server for it.
+func demandServers(t *testing.T, stderr string) {
 	t.Helper()
-	if strings.Contains(stderr, "not available here") && os.Getenv("CI") != "true" {
-		t.Skip(stderr)
+	if strings.Contains(stderr, testserver.ErrMissing.Error()) {
+		testserver.Demand(t, fmt.Errorf("%w: %s", testserver.ErrMissing, stderr))
 	}
 }
 
@@ -159,7 +161,7 @@ func endsWhatItStarted(t *testing.T, gateway string) {
 		_ = cmd.Process.Kill()
 		require.Fail(t, "it did not end")
 	}
-	skipWithoutServers(t, said.String())
+	demandServers(t, said.String())
 	require.Equal(t, exitInterrupted, cmd.ProcessState.ExitCode(), said.String())
 	left, err := os.ReadDir(tmp)
 	require.NoError(t, err)
