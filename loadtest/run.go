@@ -160,7 +160,7 @@ func (r *run) judge(ctx context.Context) *result.Result {
 	linearity, findings := verdict.Linearizable(check, cases, r.Dir)
 	v.Linearity = linearity
 	v.Findings.Merge(findings)
-	v.Passed = v.Findings.Total() == 0 && (v.Audit != nil || r.Audit == AuditOff)
+	v.Passed = v.Findings.Total() == 0 && (v.Audit != nil || r.Audit == AuditOff) && linearity.Unknown == 0
 	for _, t := range r.Thresholds {
 		out.Thresholds = append(out.Thresholds, t.Check(out))
 	}

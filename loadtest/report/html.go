@@ -129,9 +129,9 @@ func headline(r *result.Result) (state, text string) {
 			broken++
 		}
 	}
-	switch {
-	case !r.Verdict.Passed && r.Verdict.Findings.Total() == 0:
-		return "failed", "Not proven: the audit could not be made"
+	switch missing := unproven(r); {
+	case missing != "":
+		return "failed", "Not proven: " + missing
 	case !r.Verdict.Passed:
 		return "failed", "Failed: " + count(r.Verdict.Findings.Total(), "broken promise")
 	case !r.Valid.Valid:

@@ -50,7 +50,13 @@ func TestTheWorstComesFirst(t *testing.T) {
 			r.Verdict.Passed = false
 			r.Verdict.Findings = verdict.Findings{Counts: map[verdict.Kind]int{verdict.Lost: 1}, List: []verdict.Finding{{Kind: verdict.Lost, Key: "k", Detail: "gone"}}}
 		},
-		"Not proven":                  func(r *result.Result) { r.Verdict.Passed = false },
+		"Not proven: the audit": func(r *result.Result) { r.Verdict.Passed = false },
+		"Not proven: the histories of 2 keys": func(r *result.Result) {
+			r.Verdict.Passed, r.Verdict.Linearity.Unknown = false, 2
+		},
+		"Passed: the answers of each key agree; what the deployment has was looked at in part": func(r *result.Result) {
+			r.Verdict.AuditNote = "not all of it"
+		},
 		"Passed: the answers of each": func(r *result.Result) { r.Verdict.Audit = nil },
 		"Not valid":                   func(r *result.Result) { r.Valid = result.Validity{Reasons: []string{"late"}} },
 		"Failed: 2 broken thresholds": func(r *result.Result) { r.Thresholds = make([]result.ThresholdCheck, 2) },

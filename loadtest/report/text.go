@@ -100,10 +100,25 @@ func cell(h result.Histogram, p float64) string {
 
 // proven is what a verdict that passed has shown.
 func proven(r *result.Result) string {
-	if r.Verdict.Audit == nil {
+	switch {
+	case r.Verdict.Audit == nil:
 		return "the answers of each key agree; what the deployment has was not looked at"
+	case r.Verdict.AuditNote != "":
+		return "the answers of each key agree; what the deployment has was looked at in part"
 	}
 	return "one order per key, nothing lost, nothing invented"
+}
+
+// unproven says what a verdict that did not pass lacks; "" for one with findings.
+func unproven(r *result.Result) string {
+	v := r.Verdict
+	switch {
+	case v.Passed || v.Findings.Total() > 0:
+		return ""
+	case v.Linearity.Unknown > 0:
+		return "the histories of " + count(v.Linearity.Unknown, "key") + " were not decided in time (--check-time)"
+	}
+	return "the audit could not be made"
 }
 
 // Conclusions are the lines that decide: verdict, validity, thresholds.
@@ -111,9 +126,12 @@ func Conclusions(r *result.Result) []string {
 	var lines []string
 	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
 	v := r.Verdict
-	if v.Passed {
+	switch missing := unproven(r); {
+	case v.Passed:
 		add("VERDICT     passed: %s", proven(r))
-	} else {
+	case missing != "":
+		add("VERDICT     NOT PROVEN: %s", missing)
+	default:
 		add("VERDICT     FAILED")
 	}
 	if a := v.Audit; a != nil {

@@ -33,7 +33,7 @@ const (
 
 // Linearizable asks for each key whether one order of events exists in which
 // every answer is right. It stops when the context ends; what was not decided is
-// counted as unknown. Drawings of the first failing keys go to dir; none if "".
+// counted as unknown, and has not been found right. Drawings of the first failing keys go to dir; none if "".
 func Linearizable(ctx context.Context, cases []*history.Case, dir string) (Linearity, Findings) {
 	var l Linearity
 	var f Findings
@@ -45,7 +45,7 @@ func Linearizable(ctx context.Context, cases []*history.Case, dir string) (Linea
 		if ctx.Err() != nil || limit <= 0 {
 			return false
 		}
-		switch porcupine.CheckOperationsTimeout(spec, ops, limit) {
+		switch porcupine.CheckOperationsTimeout(spec, essential(ops), limit) {
 		case porcupine.Ok:
 			l.Checked++
 		case porcupine.Illegal:
@@ -109,7 +109,7 @@ func operations(c *history.Case) []porcupine.Operation {
 	own := !slices.ContainsFunc(records, func(r history.Record) bool { return r.Outcome == measure.Rejected && !r.Replayed })
 	var ops []porcupine.Operation
 	for i, r := range records {
-		if r.Op == history.Callback || r.Proof == history.NeverSent || r.Outcome == measure.ClientLimit {
+		if r.Op == history.Callback || r.Proof == history.NeverSent {
 			continue
 		}
 		e := event{Record: r, held: held.before(r), own: own}
