@@ -29,6 +29,9 @@ func (r *run) audit(ctx context.Context, cases []*history.Case, v *result.Verdic
 	summary, findings := verdict.Audit(cases, truth, scope)
 	v.Audit = &summary
 	v.Findings.Merge(findings)
+	if r.Audit == AuditHTTP && !r.OwnUsers {
+		v.AuditNote = "over HTTP, and with users that were not made for this run, a second order without a business number is not seen"
+	}
 }
 
 func (r *run) truth(ctx context.Context, cases []*history.Case, scope verdict.Scope) (*verdict.Truth, error) {
@@ -44,13 +47,17 @@ func (r *run) truth(ctx context.Context, cases []*history.Case, scope verdict.Sc
 	for _, u := range r.Users {
 		tokens[u.User] = u.Token
 	}
+	senders := map[string]string{}
+	for _, name := range r.senders(cases) {
+		senders[name] = tokens[name]
+	}
 	// A client of its own: that of the run may have been broken off.
 	client, err := wire.New(wire.Options{Target: r.Target, Timeout: r.Timeout, TLS: r.TLS})
 	if err != nil {
 		return nil, err
 	}
 	defer client.Close()
-	return verdict.FromHTTP(ctx, client, tokens, cases)
+	return verdict.FromHTTP(ctx, client, senders, cases)
 }
 
 // senders lists the users who can have orders of this run: those who sent

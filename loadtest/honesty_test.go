@@ -119,6 +119,40 @@ func TestMissedStartsMakeTheRunInvalid(t *testing.T) {
 	require.True(t, r.Valid.Valid, r.Valid.Reasons)
 }
 
+// A deployment that turns everybody away keeps its promises, and has shown none.
+func TestNobodyWithAnOrderMakesTheRunInvalid(t *testing.T) {
+	t.Parallel()
+	c := configure(t, stub.New(stub.Flaws{Fail: 1}), "unique")
+	c.Timeout = 10 * time.Second
+	r := perform(t, c)
+	require.Positive(t, r.Totals.Sent)
+	require.False(t, r.Passed())
+	require.Contains(t, r.Valid.Reasons[0], "nobody was answered with an order")
+}
+
+// What was not decided was not found right.
+func TestAnUndecidedHistoryIsNoPass(t *testing.T) {
+	t.Parallel()
+	c := configure(t, stub.New(stub.Flaws{}), "double-click")
+	c.Timeout = 10 * time.Second
+	c.CheckTime = time.Nanosecond
+	r := perform(t, c)
+	require.Positive(t, r.Verdict.Linearity.Unknown)
+	require.Zero(t, r.Verdict.Findings.Total())
+	require.False(t, r.Verdict.Passed)
+}
+
+// Other people's users have orders of their own, which over HTTP look like a
+// second one of ours.
+func TestWhatTheAuditDoesNotSeeIsSaid(t *testing.T) {
+	t.Parallel()
+	c := configure(t, stub.New(stub.Flaws{}), "unique")
+	c.Timeout, c.OwnUsers = 10*time.Second, false
+	r := perform(t, c)
+	require.True(t, r.Verdict.Passed)
+	require.Contains(t, r.Verdict.AuditNote, "is not seen")
+}
+
 func TestALateGeneratorMakesTheRunInvalid(t *testing.T) {
 	t.Parallel()
 	c := configure(t, stub.New(stub.Flaws{}), "unique")

@@ -67,8 +67,11 @@ func (r *run) validity(out *result.Result) result.Validity {
 	t := out.Totals
 	v := result.Validity{Reasons: []string{}}
 	add := func(format string, args ...any) { v.Reasons = append(v.Reasons, fmt.Sprintf(format, args...)) }
-	if t.Requests == 0 {
+	switch {
+	case t.Requests == 0:
 		add("nothing was sent")
+	case out.Outcome(measure.Created) == nil && out.Outcome(measure.Replayed) == nil:
+		add("nobody was answered with an order: the run shows nothing of orders")
 	}
 	if made := t.Planned - t.DroppedStarts; float64(made) < leastSent*float64(t.Planned) {
 		add("%d of %d planned starts were made (%.1f%%): there was room for %d requests at once", made, t.Planned, 100*float64(made)/float64(t.Planned), r.MaxInFlight)

@@ -49,8 +49,11 @@ func (r *run) prepare(ctx context.Context) error {
 		}
 	}
 	x := r.client.Do(ctx, &wire.Request{Method: http.MethodGet, Path: "/api/orders?limit=1", Fields: bearer(r.Users[0].Token)}, 0)
-	if x.Status == http.StatusUnauthorized || x.Status == http.StatusForbidden {
+	switch x.Status {
+	case http.StatusUnauthorized, http.StatusForbidden:
 		return &RefusedError{"the target refuses the tokens of the run", x.Status, excerpt(x.Body)}
+	case http.StatusNotFound, http.StatusMethodNotAllowed:
+		return &RefusedError{"the target takes no orders: GET /api/orders", x.Status, excerpt(x.Body)}
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/oncegate/oncegate/loadtest/drive"
 	"github.com/oncegate/oncegate/loadtest/identity"
 	"github.com/oncegate/oncegate/loadtest/pace"
 	"github.com/oncegate/oncegate/loadtest/result"
@@ -165,9 +166,17 @@ func TestALostPaymentIsFound(t *testing.T) {
 
 func TestAPlantedRowIsFound(t *testing.T) {
 	t.Parallel()
-	s := stub.New(stub.Flaws{})
-	c := configure(t, s, "unique")
-	s.Plant(stub.Order{User: "lt-t-0", SKU: "tea", Quantity: 1, Amount: "1.00", Status: "PENDING"})
-	r := perform(t, c)
-	require.Equal(t, map[verdict.Kind]int{verdict.Stray: 1}, r.Verdict.Findings.Counts)
+	for _, user := range []string{"lt-t-0", "nobody"} { // who sends, and who does not
+		s := stub.New(stub.Flaws{})
+		c := configure(t, s, "unique")
+		issuer := &identity.Issuer{Lifetime: time.Hour}
+		require.NoError(t, issuer.UseSecret([]byte("secret")))
+		token, err := issuer.Token("nobody", "orders", time.Now())
+		require.NoError(t, err)
+		c.Users = append(c.Users, drive.Identity{User: "nobody", Token: token})
+		c.Scenario.Users.Zipf = 10 // the first users send nearly everything
+		s.Plant(stub.Order{User: user, SKU: "tea", Quantity: 1, Amount: "1.00", Status: "PENDING"})
+		r := perform(t, c)
+		require.Equal(t, map[verdict.Kind]int{verdict.Stray: 1}, r.Verdict.Findings.Counts)
+	}
 }

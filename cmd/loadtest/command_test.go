@@ -56,12 +56,13 @@ func command(args ...string) (code int, stdout, stderr string) {
 func short(t *testing.T, target, out string, more ...string) []string {
 	t.Helper()
 	pace := []string{"run", "--rate", "100/s", "--arrivals", "even"}
+	pace = append(pace, "--max-lag", "1m")
 	if slices.Contains(more, "--closed") {
 		pace = pace[:1]
 	}
 	return slices.Concat(pace, []string{
 		"--target", target, "--token-secret-file", secret(t), "--duration", "1s",
-		"--scenario", "unique", "--timeout", "30s", "--settle", "0s", "--max-lag", "1m", "--users", "10", "--out", out,
+		"--scenario", "unique", "--timeout", "30s", "--settle", "0s", "--users", "10", "--out", out,
 		"--marks", filepath.Join(t.TempDir(), "marks"),
 	}, more)
 }
@@ -76,6 +77,13 @@ func TestExitCodes(t *testing.T) {
 	}))
 	gone.Close()
 	t.Cleanup(stranger.Close)
+	empty := httptest.NewServer(http.NotFoundHandler())
+	t.Cleanup(empty.Close)
+	full := filepath.Join(t.TempDir(), "full") // there are no results in it any more
+	require.NoError(t, os.Mkdir(full, 0o700))
+	for _, name := range []string{resultName, reportName} {
+		require.NoError(t, os.Mkdir(filepath.Join(full, name), 0o700))
+	}
 	for name, tc := range map[string]struct {
 		target string
 		more   []string
@@ -96,6 +104,14 @@ func TestExitCodes(t *testing.T) {
 		"audit without a base": {good, []string{"--audit", "sql"}, exitUsage},
 		"audit of no DSN":      {good, []string{"--audit-dsn", "nothing"}, exitUsage},
 		"audit of no base":     {good, []string{"--audit-dsn", "sqlite:/nowhere/oncegate.db"}, exitUsage},
+		"no orders here":       {empty.URL, nil, exitUsage},
+		"passed and untold":    {good, []string{"--out", full}, exitUntold},
+		"broken and untold":    {bad, []string{"--out", full}, exitBroken},
+		"closed with a lag":    {good, []string{"--closed", "--max-lag", "1s"}, exitUsage},
+		"nobody to pay":        {good, []string{"--balance", "5.00"}, exitUsage},
+		"nobody to create":     {good, []string{"--admin-url", good}, exitUsage},
+		"signed twice":         {good, []string{"--token-key-file", "key.pem"}, exitUsage},
+		"nobody reads it":      {good, []string{"--audit", "http", "--audit-dsn", "sqlite:/nowhere/oncegate.db"}, exitUsage},
 		"closed with a rate":   {good, []string{"--closed", "--rate", "5/s"}, exitUsage},
 		"open with clients":    {good, []string{"--concurrency", "5"}, exitUsage},
 		"a rate for ever":      {good, []string{"--rate", "1000000000/s"}, exitUsage},
@@ -118,9 +134,12 @@ func TestExitCodes(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "results")
 			code, out, err := command(short(t, tc.target, filepath.Join(dir, "run"), tc.more...)...)
 			require.Equal(t, tc.want, code, out+err)
-			if code == exitUsage || code == exitUnreachable {
+			switch {
+			case slices.Contains(tc.more, full):
+				require.Contains(t, err, "VERDICT", "it is said all the same")
+			case code == exitUsage || code == exitUnreachable:
 				require.NoDirExists(t, dir, "there is no result")
-			} else {
+			default:
 				require.FileExists(t, filepath.Join(dir, "run", reportName))
 			}
 		})
@@ -164,6 +183,16 @@ func TestARunWritesItsFiles(t *testing.T) {
 	code, _, errText = command("compare", dir, dir, "--fail-if", "p99(creatd)>+1%")
 	require.Equal(t, exitUsage, code)
 	require.Contains(t, errText, "creatd")
+	r.Valid = result.Validity{Reasons: []string{"the load generator was late"}}
+	r.Plan.Rate = 5
+	late := filepath.Join(dir, "late.json")
+	require.NoError(t, create(late, r.Write))
+	code, out, _ = command("compare", dir, late)
+	require.Equal(t, exitOK, code)
+	require.Contains(t, out, "BEWARE: run abc is not valid: the load generator was late")
+	require.Contains(t, out, "had the rate 100, run abc had 5")
+	code, _, _ = command("compare", dir, late, "--fail-if", "count(created)<-1%")
+	require.Equal(t, exitThreshold, code, "such numbers hold no bound")
 	code, out, _ = command("compare", dir, dir, "--json", "--fail-if", "count(created)<+1%")
 	require.Equal(t, exitThreshold, code)
 	require.True(t, json.Valid([]byte(out)))
@@ -178,10 +207,59 @@ func TestMachinesAreMerged(t *testing.T) {
 		require.Equal(t, exitOK, code, out+err)
 		require.Empty(t, err, "quiet is quiet")
 	}
+	code, out, _ := command("merge", a, b, "-o", sum)
+	require.Equal(t, exitThreshold, code)
+	require.Contains(t, out, "not going on at the same time")
+	atOnce(t, a, b)
 	code, out, err := command("merge", a, b, "-o", sum, "--threshold", "count(created)==200")
 	require.Equal(t, exitOK, code, out+err)
 	code, _, _ = command("merge", a, b, "-o", sum, "--threshold", "count(created)==201")
 	require.Equal(t, exitThreshold, code)
+}
+
+// atOnce makes results those of runs that began at the same instant.
+func atOnce(t *testing.T, dirs ...string) {
+	t.Helper()
+	start := time.Now()
+	for _, dir := range dirs {
+		path := filepath.Join(dir, resultName)
+		r, err := result.Read(path)
+		require.NoError(t, err)
+		r.Started, r.Finished = start, start.Add(r.Finished.Sub(r.Started))
+		require.NoError(t, create(path, r.Write))
+	}
+}
+
+// Who presses ctrl+c while the run is being prepared has not met a target that is
+// away.
+func TestAnInterruptionBeforeTheFirstOrder(t *testing.T) {
+	t.Parallel()
+	asked, pressed := make(chan struct{}, 1), make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.Path, "/admin/") {
+			select {
+			case asked <- struct{}{}:
+			default:
+			}
+			<-pressed
+			_, _ = w.Write([]byte("{}"))
+		}
+	}))
+	t.Cleanup(server.Close)
+	dir := filepath.Join(t.TempDir(), "results")
+	cmd := exec.CommandContext(t.Context(), os.Args[0], short(t, server.URL, dir, "--create-users", "--admin-url", server.URL, "--users", "20000")...)
+	cmd.Env = append(os.Environ(), asProgram+"=1")
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	require.NoError(t, cmd.Start())
+	<-asked
+	require.NoError(t, cmd.Process.Signal(os.Interrupt))
+	close(pressed) // there are thousands to come: it is heard before the last
+	var exit *exec.ExitError
+	require.ErrorAs(t, cmd.Wait(), &exit)
+	require.Equal(t, exitInterrupted, exit.ExitCode(), said.String())
+	require.Contains(t, said.String(), "before the first order")
+	require.NoDirExists(t, dir)
 }
 
 func TestMarksReachTheReport(t *testing.T) {

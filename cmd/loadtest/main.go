@@ -15,6 +15,7 @@ import (
 // The exit codes. 99 is what k6 uses for the same.
 const (
 	exitOK          = 0
+	exitUntold      = 1 // the run passed, and the result could not be written
 	exitUsage       = 2
 	exitUnreachable = 97
 	exitBroken      = 98  // a promise of the contract was broken, or could not be proven

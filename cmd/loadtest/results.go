@@ -6,6 +6,7 @@ import (
 	"io"
 	"math"
 	"path/filepath"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -20,6 +21,7 @@ func reportCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "report RESULT",
 		Short: "Write the HTML report of a result, and show it as text",
+		Long:  "Write the HTML report of a result, and show it as text. The exit code is 0 whatever the result is.",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r, err := open(args[0])
@@ -93,7 +95,9 @@ func compareCommand() *cobra.Command {
 		Use:   "compare BEFORE AFTER",
 		Short: "Lay two runs side by side",
 		Long: "Lay two runs side by side. Each side may be several results of repeated runs, separated by commas:\n" +
-			"their medians are compared, and a change within the spread of the repetitions is called noise.",
+			"their medians are compared, and a change within the spread of the repetitions is called noise.\n\n" +
+			"Exit codes: 0 no --fail-if is broken, 2 usage, 99 one is, or a run cannot be held to it: it is not valid, was\n" +
+			"interrupted, or its verdict was not passed.",
 		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			bounds := make([]result.FailIf, len(failIf))
@@ -116,13 +120,14 @@ func compareCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			unusable, unlike := result.Caveats(before, after)
 			checks := make([]result.ThresholdCheck, len(bounds))
-			failed := false
+			failed := len(bounds) > 0 && len(unusable) > 0 // no bound is held by numbers that may not be believed
 			for i, b := range bounds {
 				checks[i] = b.Check(before, after)
 				failed = failed || !checks[i].Passed
 			}
-			if err := tellChanges(cmd.OutOrStdout(), changes, checks, asJSON); err != nil {
+			if err := tellChanges(cmd.OutOrStdout(), changes, checks, slices.Concat(unusable, unlike), asJSON); err != nil {
 				return err
 			}
 			if failed {
@@ -136,9 +141,11 @@ func compareCommand() *cobra.Command {
 	return cmd
 }
 
-func tellChanges(w io.Writer, changes []result.Change, checks []result.ThresholdCheck, asJSON bool) error {
+func tellChanges(w io.Writer, changes []result.Change, checks []result.ThresholdCheck, caveats []string, asJSON bool) error {
 	if asJSON {
-		return json.NewEncoder(w).Encode(map[string]any{"schema": result.Schema + "/compare", "changes": changes, "fail_if": checks})
+		return json.NewEncoder(w).Encode(map[string]any{
+			"schema": result.Schema + "/compare", "changes": changes, "fail_if": checks, "caveats": append([]string{}, caveats...),
+		})
 	}
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintln(tw, "metric\tbefore\tafter\tchange\tnoise\t")
@@ -157,6 +164,9 @@ func tellChanges(w io.Writer, changes []result.Change, checks []result.Threshold
 			}
 		}
 		_, _ = fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t\n", c.Metric, c.Before, c.After, change, noise)
+	}
+	for _, c := range caveats {
+		_, _ = fmt.Fprintf(tw, "BEWARE: %s\n", c)
 	}
 	for _, c := range checks {
 		word := "passed"

@@ -10,6 +10,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime/debug"
+	"strings"
 	"syscall"
 	"time"
 
@@ -36,7 +37,7 @@ func runCommand() *cobra.Command {
 		Use:   "run",
 		Short: "Drive a deployment and judge it",
 		Long: "Drive a deployment and judge it.\n\nExit codes: 0 passed, 2 usage, 97 target unreachable, 98 a promise of the contract broken\n" +
-			"or not proven, 99 threshold broken or run not valid, 130 interrupted (the report is written).",
+			"or not proven, 99 threshold broken or run not valid, 130 interrupted (the report is written);\n1 none of these, but the result could not be written.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.execute(cmd) },
 	}
@@ -76,15 +77,30 @@ func (f *runFlags) execute(cmd *cobra.Command) error {
 	view.Stop()
 	if err != nil {
 		unmake() // there is no result to put into it
-		if errors.Is(err, loadtest.ErrUnreachable) {
+		switch {
+		case ctx.Err() != nil:
+			return &exitError{exitInterrupted, fmt.Errorf("interrupted before the first order: %w", err)}
+		case errors.Is(err, loadtest.ErrUnreachable):
 			return &exitError{exitUnreachable, err}
 		}
 		return err
 	}
-	if err := f.tell(cmd.OutOrStdout(), cmd.ErrOrStderr(), r, dir); err != nil {
-		return err
+	return f.conclude(cmd.OutOrStdout(), cmd.ErrOrStderr(), r, dir)
+}
+
+// conclude tells of a run and makes its exit code. Orders were sent: what cannot
+// be written must not make a broken promise look like a wrong flag.
+func (f *runFlags) conclude(stdout, stderr io.Writer, r *result.Result, dir string) error {
+	told := f.tell(stdout, stderr, r, dir)
+	verdict := verdictOf(r)
+	if told == nil {
+		return verdict
 	}
-	return verdictOf(r)
+	code := exitUntold
+	if exit, ok := errors.AsType[*exitError](verdict); ok {
+		code = exit.code
+	}
+	return &exitError{code, fmt.Errorf("%w\n%s", told, strings.Join(report.Conclusions(r), "\n"))}
 }
 
 // verdictOf is the exit code of a run: what is worst about it.

@@ -137,7 +137,7 @@ func (f *runFlags) when(c *loadtest.Config, _ time.Time) (err error) {
 		return errors.New("--arrivals: want poisson or even")
 	}
 	if f.closed {
-		for _, flag := range []string{"rate", "arrivals", "ramp", "spike"} {
+		for _, flag := range []string{"rate", "arrivals", "ramp", "spike", "max-lag"} {
 			if f.given(flag) {
 				return fmt.Errorf("--closed: clients that are as fast as they are answered know no --%s", flag)
 			}
@@ -162,6 +162,13 @@ func (f *runFlags) who(c *loadtest.Config, now time.Time) error {
 		return fmt.Errorf("--balance: %w", err)
 	}
 	c.Create.Enabled = f.createUsers
+	if !f.createUsers {
+		for _, flag := range []string{"admin-url", "balance"} {
+			if f.given(flag) {
+				return fmt.Errorf("--%s: it is for users that are created, with --create-users", flag)
+			}
+		}
+	}
 	if c.Create.Enabled && c.Create.Admin != nil && issuer != nil {
 		if c.Create.Token, err = issuer.Token("loadtest", "admin", now); err != nil {
 			return err
@@ -196,6 +203,9 @@ func (f *runFlags) tokenIssuer(c *loadtest.Config) (*identity.Issuer, error) {
 		Lifetime: c.Shape.Length + c.Drain + c.Settle + c.AuditTimeout + time.Hour,
 	}
 	if f.keyFile != "" {
+		if f.secretFile != "" {
+			return nil, errors.New("--token-secret-file, --token-key-file: tokens are signed with one of them")
+		}
 		text, err := os.ReadFile(f.keyFile)
 		if err != nil {
 			return nil, fmt.Errorf("--token-key-file: %w", err)
@@ -220,6 +230,9 @@ func (f *runFlags) verdict(c *loadtest.Config, _ time.Time) (err error) {
 		}
 	default:
 		return errors.New("--audit: want sql, http or off")
+	}
+	if f.given("audit-dsn") && c.Audit != loadtest.AuditSQL && !(c.Create.Enabled && c.Create.Admin == nil) {
+		return fmt.Errorf("--audit-dsn: with --audit %s nothing reads the database", c.Audit)
 	}
 	if c.Thresholds, err = result.ParseThresholds(append(c.Scenario.Thresholds, f.thresholds...)); err != nil {
 		return err

@@ -104,9 +104,15 @@ func (s *session) pay(a *answer) {
 	var wg sync.WaitGroup
 	for range s.it.Behaviour.Callback.Copies {
 		wg.Go(func() {
+			due := s.d.now()
 			for range s.it.Behaviour.Retry.Attempts {
-				a := s.send(history.Callback, s.d.Webhook.request(s.it, id, time.Now()), s.d.now(), 0, false)
-				if a == nil || a.Outcome == measure.Accepted || !wait(s.d.quit, max(a.retryAfter, s.it.Behaviour.Retry.Base)) {
+				a := s.send(history.Callback, s.d.Webhook.request(s.it, id, time.Now()), due, 0, false)
+				if a == nil || a.Outcome == measure.Accepted {
+					return
+				}
+				pause := max(min(a.retryAfter, longestRetryAfter), s.it.Behaviour.Retry.Base)
+				due = s.d.now() + pause
+				if !wait(s.d.quit, pause) {
 					return
 				}
 			}

@@ -65,6 +65,40 @@ func (f FailIf) Check(before, after []*Result) ThresholdCheck {
 	return ThresholdCheck{f.text, actual, !broken}
 }
 
+// Caveats are why a comparison says less than it seems to: runs whose numbers may
+// not be believed, which no bound can be held against, and runs that were not
+// asked for the same.
+func Caveats(before, after []*Result) (unusable, unlike []string) {
+	first := &before[0].Plan
+	for _, r := range slices.Concat(before, after) {
+		switch {
+		case !r.Valid.Valid:
+			unusable = append(unusable, fmt.Sprintf("run %s is not valid: %s", r.Run, strings.Join(r.Valid.Reasons, "; ")))
+		case !r.Verdict.Passed:
+			unusable = append(unusable, fmt.Sprintf("the verdict on run %s was not passed", r.Run))
+		case r.Interrupted:
+			unusable = append(unusable, fmt.Sprintf("run %s was interrupted", r.Run))
+		}
+		p := &r.Plan
+		for _, d := range []struct {
+			what      string
+			one, this any
+		}{
+			{"scenario", first.Scenario, p.Scenario},
+			{"model", first.Model, p.Model},
+			{"rate", first.Rate, p.Rate},
+			{"shape", first.Shape, p.Shape},
+			{"number of clients", first.Clients, p.Clients},
+			{"duration", first.Seconds, p.Seconds},
+		} {
+			if d.one != d.this {
+				unlike = append(unlike, fmt.Sprintf("run %s had the %s %v, run %s had %v", before[0].Run, d.what, d.one, r.Run, d.this))
+			}
+		}
+	}
+	return unusable, unlike
+}
+
 // Compare lays two sets of runs side by side: medians, relative change, and the
 // noise that repeated runs of one side show.
 func Compare(before, after []*Result) ([]Change, error) {

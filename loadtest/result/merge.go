@@ -12,7 +12,8 @@ import (
 
 // Merge adds the results of several machines that ran at the same time. Counts
 // are summed and histograms merged without loss; the runs are laid over each
-// other by the clocks of their machines. Thresholds are held against the sum.
+// other by the clocks of their machines. Thresholds are held against the sum,
+// beside what became of those of each run.
 func Merge(all []*Result, thresholds []Threshold) (*Result, error) {
 	if len(all) < 2 {
 		return nil, errors.New("merge: it takes two results at least")
@@ -27,8 +28,11 @@ func Merge(all []*Result, thresholds []Threshold) (*Result, error) {
 		if r.Plan.Scenario != m.Plan.Scenario || r.Plan.Model != m.Plan.Model {
 			return nil, fmt.Errorf("merge: %s ran %s (%s), %s ran %s (%s)", all[0].Run, m.Plan.Scenario, m.Plan.Model, r.Run, r.Plan.Scenario, r.Plan.Model)
 		}
-		if slices.Contains(m.Merged, r.Run) {
-			return nil, fmt.Errorf("merge: run %s is there twice", r.Run)
+		for _, name := range r.names() {
+			if slices.Contains(m.Merged, name) {
+				return nil, fmt.Errorf("merge: run %s is there twice", name)
+			}
+			m.Merged = append(m.Merged, name)
 		}
 		if r.Started.Before(m.Started) {
 			m.Started = r.Started
@@ -36,16 +40,47 @@ func Merge(all []*Result, thresholds []Threshold) (*Result, error) {
 		if r.Finished.After(m.Finished) {
 			m.Finished = r.Finished
 		}
-		m.Merged = append(m.Merged, r.Run)
 	}
 	for _, r := range all {
 		m.add(r)
 	}
+	m.together(all)
 	m.mergeSeries(all)
 	for _, t := range thresholds {
 		m.Thresholds = append(m.Thresholds, t.Check(m))
 	}
 	return m, nil
+}
+
+// names are the runs in a file.
+func (r *Result) names() []string {
+	if len(r.Merged) > 0 {
+		return r.Merged
+	}
+	return []string{r.Run}
+}
+
+// leastTogether is the share of the shorter run in which the other one must have
+// been going on: what was not at once, or whose clocks say so, has no rate.
+const leastTogether = 0.5
+
+// together finds runs that were not going on at the same time.
+func (r *Result) together(all []*Result) {
+	for i, a := range all {
+		for _, b := range all[:i] {
+			from, to := a.Started, a.Finished
+			if b.Started.After(from) {
+				from = b.Started
+			}
+			if b.Finished.Before(to) {
+				to = b.Finished
+			}
+			if shared := to.Sub(from).Seconds(); shared < leastTogether*min(a.Seconds(), b.Seconds()) {
+				r.Valid.Valid = false
+				r.Valid.Reasons = append(r.Valid.Reasons, fmt.Sprintf("%s and %s were not going on at the same time, by the clocks of their machines", b.Run, a.Run))
+			}
+		}
+	}
 }
 
 func (r *Result) add(o *Result) {
@@ -89,6 +124,10 @@ func (r *Result) add(o *Result) {
 			r.Valid.Reasons = append(r.Valid.Reasons, o.Run+": "+reason)
 		}
 	}
+	for _, t := range o.Thresholds {
+		t.Threshold = o.Run + ": " + t.Threshold
+		r.Thresholds = append(r.Thresholds, t)
+	}
 	r.addVerdict(o)
 }
 
@@ -102,7 +141,10 @@ func (r *Result) addVerdict(o *Result) {
 	v.Linearity.Unknown += w.Linearity.Unknown
 	v.Linearity.Broken += w.Linearity.Broken
 	if w.AuditNote != "" {
-		v.AuditNote = o.Run + ": " + w.AuditNote
+		if v.AuditNote != "" {
+			v.AuditNote += "; "
+		}
+		v.AuditNote += o.Run + ": " + w.AuditNote
 	}
 	if w.Audit == nil {
 		return

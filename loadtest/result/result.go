@@ -94,8 +94,8 @@ type Mark struct {
 // Verdict is what the judges say.
 type Verdict struct {
 	Passed    bool              `json:"passed"`
-	Audit     *verdict.Summary  `json:"audit"` // null: no audit was made
-	AuditNote string            `json:"audit_note,omitempty"`
+	Audit     *verdict.Summary  `json:"audit"`                // null: no audit was made
+	AuditNote string            `json:"audit_note,omitempty"` // what was not looked at, and why
 	Linearity verdict.Linearity `json:"linearity"`
 	Findings  verdict.Findings  `json:"findings"`
 }

@@ -175,6 +175,62 @@ func TestAFileCannotAskForMoreThanARunHas(t *testing.T) {
 	require.EqualValues(t, 2, m.Outcome(measure.Created).Count)
 }
 
+func TestAMergedFileIsNoBetterThanItsParts(t *testing.T) {
+	t.Parallel()
+	late, err := ParseThreshold("p99(created)<1ms")
+	require.NoError(t, err)
+	a, b, c := made("a", 100, 10*time.Millisecond), made("b", 100, 10*time.Millisecond), made("c", 100, 10*time.Millisecond)
+	a.Thresholds = []ThresholdCheck{late.Check(a)}
+	b.Verdict.Audit, b.Verdict.AuditNote = nil, "no audit was asked for"
+	c.Verdict.AuditNote = "in part"
+	m, err := Merge([]*Result{a, b, c}, nil)
+	require.NoError(t, err)
+	require.Equal(t, []ThresholdCheck{{"a: p99(created)<1ms", "10.0ms", false}}, m.Thresholds)
+	require.False(t, m.Passed())
+	require.Equal(t, "b: no audit was asked for; c: in part", m.Verdict.AuditNote)
+
+	d := made("d", 1, time.Millisecond)
+	again, err := Merge([]*Result{m, d}, nil)
+	require.NoError(t, err)
+	require.Equal(t, []string{"a", "b", "c", "d"}, again.Merged)
+	_, err = Merge([]*Result{m, b}, nil)
+	require.ErrorContains(t, err, "run b is there twice", "it is in the merged file already")
+}
+
+// A rate of runs that were not at once, or whose clocks are wrong, is nobody's.
+func TestRunsThatWereNotAtOnceHaveNoRate(t *testing.T) {
+	t.Parallel()
+	for apart, valid := range map[time.Duration]bool{0: true, 4 * time.Second: true, 6 * time.Second: false, time.Hour: false, -time.Hour: false} {
+		a, b := made("a", 100, time.Millisecond), made("b", 100, time.Millisecond)
+		b.Started, b.Finished = b.Started.Add(apart), b.Finished.Add(apart)
+		m, err := Merge([]*Result{a, b}, nil)
+		require.NoError(t, err)
+		require.Equal(t, valid, m.Valid.Valid, "%s: %v", apart, m.Valid.Reasons)
+	}
+}
+
+func TestAVerdictThatContradictsItselfIsNotRead(t *testing.T) {
+	t.Parallel()
+	for says, change := range map[string]func(*Result){
+		"there are findings": func(r *Result) { r.Verdict.Findings.Counts = map[verdict.Kind]int{verdict.Lost: 1} },
+		"there was no audit": func(r *Result) { r.Verdict.Audit = nil },
+		"not decided":        func(r *Result) { r.Verdict.Linearity.Unknown = 1 },
+		"-1 findings":        func(r *Result) { r.Verdict.Findings.Counts = map[verdict.Kind]int{verdict.Lost: -1, verdict.Stray: 1} },
+		"are listed":         func(r *Result) { r.Verdict.Findings.List = []verdict.Finding{{Kind: verdict.Lost}} },
+		"reasons why":        func(r *Result) { r.Valid.Reasons = []string{"late"} },
+		"outcomes of 100":    func(r *Result) { r.Totals.Requests = 5 },
+	} {
+		r := made("a", 100, time.Millisecond)
+		change(r)
+		var b bytes.Buffer
+		require.NoError(t, r.Write(&b))
+		_, err := Parse(b.Bytes())
+		require.ErrorContains(t, err, says)
+		_, err = Parse(b.Bytes()[:b.Len()/2])
+		require.ErrorContains(t, err, "read a result", "half a file")
+	}
+}
+
 // FuzzParseResult: what is accepted can be asked, merged and written again.
 func FuzzParseResult(f *testing.F) {
 	var b bytes.Buffer
@@ -192,9 +248,10 @@ func FuzzParseResult(f *testing.F) {
 			require.NoError(t, err)
 			metric.Of(r)
 		}
-		other := *r
+		one, other := *r, *r
+		one.Merged, other.Merged = nil, nil // or they are the same runs
 		other.Run += "'"
-		m, err := Merge([]*Result{r, &other}, nil)
+		m, err := Merge([]*Result{&one, &other}, nil)
 		require.NoError(t, err)
 		require.LessOrEqual(t, m.Series.Slots, maxSlots)
 		require.NoError(t, m.Write(io.Discard))

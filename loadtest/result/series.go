@@ -9,6 +9,7 @@ import (
 
 	"github.com/oncegate/oncegate/loadtest/history"
 	"github.com/oncegate/oncegate/loadtest/measure"
+	"github.com/oncegate/oncegate/loadtest/verdict"
 )
 
 // maxSlots bounds the length of a series; a long run has wider slots.
@@ -30,8 +31,10 @@ type Series struct {
 func (r *Result) coherent() error {
 	s := &r.Series
 	seen := map[measure.Outcome]bool{}
+	requests := int64(0)
 	for i := range r.Outcomes {
 		o := &r.Outcomes[i]
+		requests += o.Count
 		if seen[o.Outcome] {
 			return fmt.Errorf("%s is there twice", o.Outcome)
 		}
@@ -39,6 +42,12 @@ func (r *Result) coherent() error {
 		if times := o.Response.count(); o.Count != times {
 			return fmt.Errorf("%s has a count of %d, and %d times", o.Outcome, o.Count, times)
 		}
+	}
+	if requests != r.Totals.Requests {
+		return fmt.Errorf("%d requests, and outcomes of %d", r.Totals.Requests, requests)
+	}
+	if err := r.coherentVerdict(); err != nil {
+		return err
 	}
 	if r.Finished.Before(r.Started) {
 		return errors.New("the run ends before it begins")
@@ -53,6 +62,38 @@ func (r *Result) coherent() error {
 		if len(counts) > s.Slots {
 			return fmt.Errorf("the series of %s is longer than its slots", outcome)
 		}
+	}
+	return nil
+}
+
+// coherentVerdict refuses a verdict that says more than what stands beside it.
+func (r *Result) coherentVerdict() error {
+	v := &r.Verdict
+	for kind, n := range v.Findings.Counts {
+		if n < 1 {
+			return fmt.Errorf("%d findings of %s", n, kind)
+		}
+	}
+	listed := map[verdict.Kind]int{}
+	for i := range v.Findings.List {
+		listed[v.Findings.List[i].Kind]++
+	}
+	for kind, n := range listed {
+		if n > v.Findings.Counts[kind] {
+			return fmt.Errorf("%d findings of %s are listed, %d are counted", n, kind, v.Findings.Counts[kind])
+		}
+	}
+	switch l := v.Linearity; {
+	case !v.Passed:
+	case v.Findings.Total() > 0 || l.Broken > 0:
+		return errors.New("the verdict is passed, and there are findings")
+	case l.Unknown > 0:
+		return errors.New("the verdict is passed, and there are histories that were not decided")
+	case v.Audit == nil && v.AuditNote == "":
+		return errors.New("the verdict is passed, and there was no audit")
+	}
+	if r.Valid.Valid && len(r.Valid.Reasons) > 0 {
+		return errors.New("the run is valid, and there are reasons why it is not")
 	}
 	return nil
 }

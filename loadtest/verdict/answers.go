@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -24,6 +25,7 @@ type claim struct {
 	paid  bool            // a payment was accepted
 	payer bool            // a payment was sent, and may have been taken
 	where string          // Location of the first success
+	http  int             // its status
 }
 
 // Answers judges what needs no database: the answers themselves.
@@ -90,7 +92,10 @@ func readCase(c *history.Case, f *Findings) claim { //nolint:gocognit // one rul
 		}
 		switch {
 		case cl.ids == nil:
-			cl.ids, cl.lines, cl.last, cl.where = ids, sent, r.Body, r.Location
+			cl.ids, cl.lines, cl.last, cl.where, cl.http = ids, sent, r.Body, r.Location, r.HTTP
+			if r.HTTP != http.StatusCreated {
+				report(Malformed, "order %s, and the status is %d", join(ids), r.HTTP)
+			}
 			if !strings.HasSuffix(r.Location, address(c.Intent, ids[0])) {
 				report(Malformed, "order %s, and Location is %q", join(ids), r.Location)
 			}
@@ -98,6 +103,8 @@ func readCase(c *history.Case, f *Findings) claim { //nolint:gocognit // one rul
 			report(TwoIDs, "answered with %s and with %s", join(cl.ids), join(ids))
 		case !bytes.Equal(cl.last, r.Body):
 			report(BodyDiffers, "same order, other bytes:%s and%s", excerpt(cl.last), excerpt(r.Body))
+		case cl.http != r.HTTP:
+			report(BodyDiffers, "same bytes, another status: %d and %d", cl.http, r.HTTP)
 		case cl.where != r.Location:
 			report(BodyDiffers, "same bytes, another Location: %q and %q", cl.where, r.Location)
 		}

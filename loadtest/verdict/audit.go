@@ -222,11 +222,12 @@ func (a *auditor) strays(cases []*history.Case, scope Scope) {
 	}
 	for i := range a.truth.Rows {
 		r := &a.truth.Rows[i]
-		ours := scope.OwnUsers || strings.HasPrefix(r.Key, scope.KeyPrefix)
+		c := numbers[r.ExternalOrderNo]
+		ours := scope.OwnUsers || strings.HasPrefix(r.Key, scope.KeyPrefix) || r.ExternalOrderNo != "" && c != nil && c.User == r.User
 		if !ours || (a.used[r] && (r.Key == "" || sent[KeyID{r.User, r.Key}])) {
 			continue
 		}
-		if c := numbers[r.ExternalOrderNo]; c != nil && r.ExternalOrderNo != "" {
+		if c != nil && r.ExternalOrderNo != "" {
 			a.f.add(Finding{Duplicate, r.User, c.Intent.Key, fmt.Sprintf("order %s is a second one for number %s", r.ID, r.ExternalOrderNo), ""})
 			continue
 		}

@@ -33,7 +33,7 @@ const (
 
 var means = map[Kind]string{
 	TwoIDs:           "one key was answered with different orders",
-	BodyDiffers:      "one key was answered with successes that are not the same bytes",
+	BodyDiffers:      "one key was answered with successes that are not the same",
 	CreatedTwice:     "one key was answered with \"created\" more than once",
 	ForeignBody:      "an answer is about something that this key did not ask for",
 	SharedID:         "one order was the answer to two keys",

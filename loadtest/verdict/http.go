@@ -21,7 +21,8 @@ import (
 const (
 	httpReaders   = 8
 	httpTries     = 8
-	sampledKeys   = 500 // heard successes whose status is asked as well
+	sampledKeys   = 500  // heard successes whose status is asked as well
+	sampledUsers  = 2000 // who sent nothing, and so must have nothing
 	pageSize      = 100
 	pagesPerUser  = 100_000
 	longestPause  = 5 * time.Second
@@ -36,7 +37,8 @@ const (
 )
 
 // FromHTTP reads what the users can see: their orders, and for every key in doubt
-// what became of its request. Tokens maps users to tokens.
+// what became of its request. Tokens maps users to tokens; of those who have no
+// case a sample is read.
 func FromHTTP(ctx context.Context, client *wire.Client, tokens map[string]string, cases []*history.Case) (*Truth, error) {
 	r := &reader{client: client, tokens: tokens, truth: &Truth{Source: "http", Keys: map[KeyID]Recorded{}}, rows: map[string]int{}}
 	users := map[string]bool{}
@@ -46,6 +48,14 @@ func FromHTTP(ctx context.Context, client *wire.Client, tokens map[string]string
 	list := make([]string, 0, len(users))
 	for u := range users {
 		list = append(list, u)
+	}
+	for u := range tokens {
+		if len(list) >= len(users)+sampledUsers {
+			break
+		}
+		if !users[u] {
+			list = append(list, u)
+		}
 	}
 	if err := each(ctx, len(list), func(ctx context.Context, i int) error { return r.orders(ctx, list[i]) }); err != nil {
 		return nil, err

@@ -58,3 +58,25 @@ func TestHTTPAuditAsksWhatBecameOfAKey(t *testing.T) {
 		})
 	}
 }
+
+// Users who were there before have orders of their own, and rows over HTTP tell
+// no keys; a number of this run tells that a row is of it.
+func TestHTTPAuditFindsASecondOrderOfAForeignUserByItsNumber(t *testing.T) {
+	t.Parallel()
+	c := heard("u", "lt-a-1", created(id1))
+	c.Intent.Lines[0].ExternalOrderNo = "a-1-0"
+	row := func(id, number string) Row {
+		return Row{ID: id, User: "u", SKU: "tea", Quantity: 2, Hundredths: 1234, ExternalOrderNo: number, Status: "PENDING"}
+	}
+	for name, tc := range map[string]struct {
+		rows []Row
+		want map[Kind]int
+	}{
+		"one":               {[]Row{row(id1, "a-1-0")}, nil},
+		"and one of theirs": {[]Row{row(id1, "a-1-0"), row(id2, "theirs")}, nil},
+		"a second one":      {[]Row{row(id1, "a-1-0"), row(id2, "a-1-0")}, map[Kind]int{Duplicate: 1}},
+	} {
+		_, f := Audit([]*history.Case{c}, &Truth{Source: "http", Rows: tc.rows}, Scope{KeyPrefix: "lt-a-"})
+		require.Equal(t, tc.want, f.Counts, name)
+	}
+}

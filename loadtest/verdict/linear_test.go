@@ -2,6 +2,7 @@ package verdict
 
 import (
 	"context"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -122,6 +123,8 @@ func TestAnswersAreComparedWithWhatWasSent(t *testing.T) {
 	}
 	elsewhere, moved := created(id1), replayed(id1)
 	elsewhere.Location, moved.Location = "/api/orders/"+id2, "/api/orders/"+id2
+	accepted, okay := created(id1), replayed(id1)
+	accepted.HTTP, okay.HTTP = http.StatusAccepted, http.StatusOK
 	forbidden := heard("u", "k", plain(measure.Reused))
 	forbidden.Intent.Behaviour.Forbidden = []measure.Outcome{measure.Reused}
 	for name, tc := range map[string]struct {
@@ -140,6 +143,8 @@ func TestAnswersAreComparedWithWhatWasSent(t *testing.T) {
 		"none":      {batch("u", "k"), map[Kind]int{Malformed: 1}},
 		"elsewhere": {heard("u", "k", elsewhere), map[Kind]int{Malformed: 1}},
 		"moved":     {heard("u", "k", created(id1), moved), map[Kind]int{BodyDiffers: 1}},
+		"accepted":  {heard("u", "k", accepted), map[Kind]int{Malformed: 1}},
+		"okay":      {heard("u", "k", created(id1), okay), map[Kind]int{BodyDiffers: 1}},
 		"a batch":   {batch("u", "k", id1, id2), nil},
 		"one twice": {batch("u", "k", id1, id1), map[Kind]int{Malformed: 1}},
 		"paid back": {heard("u", "k", created(id1), callback(`{"effect":"applied","refund_owed":true}`)), map[Kind]int{RefundOwed: 1}},
