@@ -35,11 +35,20 @@ func Advise(resp *http.Response, err error) Advice {
 	}
 	a, err := read(resp)
 	_ = resp.Body.Close()
-	resp.Body = io.NopCloser(bytes.NewReader(a.body))
+	resp.Body = &kept{bytes.NewReader(a.body)}
 	if err != nil {
 		return adviseWithoutAnswer(err)
 	}
 	return advise(a)
+}
+
+// kept is a body that has been read. Closing it begins it anew: go-retryablehttp
+// drains and closes an answer before it asks how long to wait.
+type kept struct{ *bytes.Reader }
+
+func (k *kept) Close() error {
+	_, err := k.Seek(0, io.SeekStart)
+	return err
 }
 
 // adviseWithoutAnswer: no answer is like an unknown outcome, except where it is

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptrace"
+	"strings"
 	"sync/atomic"
 )
 
@@ -35,6 +36,9 @@ func (c *Client) attempt(ctx context.Context, method, path string, header http.H
 	if err != nil {
 		return answer{}, fmt.Errorf("%w: token: %w", errNotSent, err)
 	}
+	if !sendable(token) {
+		return answer{}, fmt.Errorf("%w: token: it has a line end, or another character that no header has", errNotSent)
+	}
 	// net/http sends a request with an Idempotency-Key again on its own when the
 	// connection breaks, and gets another connection for that.
 	var sends atomic.Int64
@@ -55,6 +59,12 @@ func (c *Client) attempt(ctx context.Context, method, path string, header http.H
 	a, err := read(resp)
 	a.sends = int(sends.Load())
 	return a, err
+}
+
+// sendable tells whether a text can stand in a header. net/http refuses what
+// cannot, which would look like an attempt without an answer.
+func sendable(text string) bool {
+	return text != "" && !strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r == 0x7f })
 }
 
 // read reads an answer to its end. Half an answer is none.

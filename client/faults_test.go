@@ -296,3 +296,53 @@ func TestAnUntrustedCertificateIsNotAskedAgain(t *testing.T) {
 	require.ErrorAs(t, err, &unsettled)
 	require.Equal(t, 1, unsettled.Attempts)
 }
+
+// A token from a file ends with the line, as a rule. net/http refuses to send it,
+// which must not look like an order that may have been made.
+func TestWhatNoHeaderCanHaveIsSaidBeforeAnythingIsSent(t *testing.T) {
+	t.Parallel()
+	server := play(t)
+	shop := quick(t, server.URL, func(o *client.Options) {
+		o.Token = func(context.Context) (string, error) { return "token\n", nil }
+	})
+	_, err := shop.CreateOrder(t.Context(), "intent", dumplings)
+	require.ErrorContains(t, err, "line end")
+	require.NotErrorIs(t, err, client.ErrUnsettled)
+
+	shop = quick(t, server.URL, func(o *client.Options) { o.Keys = oneKey("k\r\n1") })
+	_, err = shop.CreateOrder(t.Context(), "intent", dumplings)
+	require.ErrorContains(t, err, "no header")
+	require.NotErrorIs(t, err, client.ErrUnsettled)
+	require.Zero(t, server.requests())
+}
+
+// oneKey is a store of somebody else's.
+type oneKey string
+
+func (k oneKey) Claim(context.Context, string, string) (string, error) { return string(k), nil }
+func (k oneKey) Replace(context.Context, string, string, string) error { return nil }
+
+func TestABatchWithoutItsOrdersIsNoReceipt(t *testing.T) {
+	t.Parallel()
+	for name, body := range map[string]string{
+		"orders without a name": `{"orders":[{}]}`,
+		"somebody else's JSON":  `{"ok":true}`,
+	} {
+		lines := []client.Line{dumplings}
+		if name == "somebody else's JSON" {
+			lines = nil // as many as there are in it
+		}
+		server := play(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, body) },
+			problem(http.StatusForbidden, `{"status":403,"code":"FORBIDDEN","outcome":"rejected"}`))
+		_, err := quick(t, server.URL).CreateBatch(t.Context(), "intent", lines)
+		require.ErrorIs(t, err, client.ErrUnsettled, name)
+	}
+}
+
+func TestAnAbsurdRetryAfterIsNoInvitation(t *testing.T) {
+	t.Parallel()
+	server := play(t, problem(503, `{"status":503,"code":"UNAVAILABLE","outcome":"unknown","retryable":true,"retry_after_ms":9223372036854775000}`))
+	_, err := quick(t, server.URL).CreateOrder(t.Context(), "intent", dumplings)
+	require.ErrorIs(t, err, client.ErrUnsettled)
+	require.Equal(t, 1, server.requests())
+}

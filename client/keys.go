@@ -54,8 +54,8 @@ func (c *Client) keyOf(ctx context.Context, intent string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("client: key of an intent: %w", err)
 	}
-	if key == "" {
-		return "", errors.New("client: key of an intent: the store returned none")
+	if !sendable(key) {
+		return "", errors.New("client: key of an intent: the store returned none, or one that no header can have")
 	}
 	return key, nil
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"time"
 )
 
@@ -82,7 +83,8 @@ func (c *Client) CreateBatch(ctx context.Context, intent string, lines []Line) (
 	}{lines}
 	err := c.settle(ctx, intent, "/api/order-batches", content, &r.Receipt, func(body []byte) bool {
 		var answer struct{ Orders []Order }
-		if json.Unmarshal(body, &answer) != nil || len(answer.Orders) != len(lines) {
+		if json.Unmarshal(body, &answer) != nil || len(answer.Orders) == 0 || len(answer.Orders) != len(lines) ||
+			slices.ContainsFunc(answer.Orders, func(o Order) bool { return o.ID == "" }) {
 			return false
 		}
 		r.Orders = answer.Orders

@@ -89,7 +89,8 @@ func (p *Problem) Verdict() bool {
 
 // RetryAfter is how long the gateway asks to wait, or 0.
 func (p *Problem) RetryAfter() time.Duration {
-	return time.Duration(p.RetryAfterMS) * time.Millisecond
+	const most = int64(1<<31) * 1000 // what the header can say; more would not fit into a time
+	return time.Duration(min(max(p.RetryAfterMS, 0), most)) * time.Millisecond
 }
 
 // problemOf reads a problem of the gateway's: one with a code and an outcome,

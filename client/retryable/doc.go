@@ -5,6 +5,7 @@
 //	c := retryablehttp.NewClient()
 //	c.CheckRetry, c.Backoff = retryable.CheckRetry, retryable.Backoff
 //	c.ErrorHandler = retryablehttp.PassthroughErrorHandler
+//	c.HTTPClient.CheckRedirect = retryable.CheckRedirect
 //
 // It promises the rules of package client for one request. The key of the intent
 // is the caller's: made once, stored before the first attempt, in the request's

@@ -20,6 +20,11 @@ func CheckRetry(ctx context.Context, resp *http.Response, err error) (bool, erro
 	return client.Advise(resp, err).Again, nil
 }
 
+// CheckRedirect is for [http.Client.CheckRedirect]: no redirect is followed. A
+// redirected POST becomes a GET, or goes with its order and its key to wherever
+// the answer points, and what comes back is no receipt.
+func CheckRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+
 // Backoff is a [retryablehttp.Backoff] with full jitter: between nothing and an
 // exponentially growing limit, from shortest to longest, and never before the
 // gateway's Retry-After. Attempts count from 0.

@@ -20,6 +20,7 @@ type played struct {
 	keys   []string
 	status int
 	body   string
+	waits  []time.Duration // that Backoff chose; nobody sits them out
 	err    error
 }
 
@@ -39,8 +40,13 @@ func play(t *testing.T, scenes ...http.HandlerFunc) played {
 	c := retryablehttp.NewClient()
 	c.Logger = nil
 	c.RetryWaitMin, c.RetryWaitMax, c.RetryMax = time.Millisecond, 5*time.Millisecond, 3
-	c.CheckRetry, c.Backoff = retryable.CheckRetry, retryable.Backoff
+	c.CheckRetry = retryable.CheckRetry
+	c.Backoff = func(shortest, longest time.Duration, attempt int, resp *http.Response) time.Duration {
+		p.waits = append(p.waits, retryable.Backoff(shortest, longest, attempt, resp))
+		return 0
+	}
 	c.ErrorHandler = retryablehttp.PassthroughErrorHandler
+	c.HTTPClient.CheckRedirect = retryable.CheckRedirect
 	r, err := retryablehttp.NewRequestWithContext(t.Context(), http.MethodPost, server.URL+"/api/orders", []byte(`{}`))
 	require.NoError(t, err)
 	r.Header.Set("Idempotency-Key", "k")
@@ -129,4 +135,25 @@ func TestPausesHaveJitterAndRespectTheGateway(t *testing.T) {
 	p := retryable.Backoff(time.Second, 10*time.Second, 0, recorder.Result())
 	require.GreaterOrEqual(t, p, 2500*time.Millisecond)
 	require.LessOrEqual(t, p, 3500*time.Millisecond)
+}
+
+// go-retryablehttp empties and closes an answer before it asks how long to wait.
+func TestTheGatewaysPauseIsKeptWhenTheAnswerIsDrained(t *testing.T) {
+	t.Parallel()
+	p := play(t, problem(409, `{"status":409,"code":"REQUEST_IN_PROGRESS","outcome":"unknown","retryable":true,"retry_after_ms":60000}`), made)
+	require.NoError(t, p.err)
+	require.Equal(t, http.StatusCreated, p.status)
+	require.Len(t, p.waits, 1)
+	require.GreaterOrEqual(t, p.waits[0], time.Minute)
+}
+
+// An order and its key go to the gateway, and to nobody whom an answer names.
+func TestRedirectsAreNotFollowed(t *testing.T) {
+	t.Parallel()
+	for _, status := range []int{http.StatusFound, http.StatusTemporaryRedirect} {
+		p := play(t, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/elsewhere", status) })
+		require.NoError(t, p.err)
+		require.Equal(t, status, p.status)
+		require.Len(t, p.keys, 1)
+	}
 }
