@@ -3,7 +3,7 @@ package faultproxy
 import "time"
 
 // Action is what becomes of one command: a [Verdict], a [DelayForward], a
-// [DelayReply] or an [AnswerError]. Nil is [Pass].
+// [DelayReply], an [AnswerError] or a [Resend]. Nil is [Pass].
 type Action interface{ action() }
 
 // Verdict is an action that needs no details.
@@ -48,10 +48,23 @@ type AnswerError struct {
 	Message string
 }
 
+// Resend sends a statement to the server a second time once it has answered the
+// first, as a middlebox does that believes its first try to be lost. The client
+// gets one reply, when the server has answered everything: that to the first
+// try, or the last one if Last says so. What cannot be delivered is swallowed.
+//
+// Statements are sent in place of the second copy, one after the other, such as
+// those of a whole transaction behind its COMMIT. Only a [MySQLProxy] can resend.
+type Resend struct {
+	Statements []string
+	Last       bool
+}
+
 func (Verdict) action()      {}
 func (DelayForward) action() {}
 func (DelayReply) action()   {}
 func (AnswerError) action()  {}
+func (Resend) action()       {}
 
 // hold waits as DelayForward and DelayReply say; false means that the link
 // ended meanwhile.

@@ -29,6 +29,8 @@ type conversation interface {
 	decide(piece) Action
 	// refuse encodes an error as the answer to a command.
 	refuse(piece, AnswerError) []byte
+	// again encodes what a Resend sends after the command.
+	again(piece, Resend) resending
 	// replies returns what matches replies to commands.
 	replies(*link) replies
 }
@@ -41,6 +43,8 @@ type replies interface {
 	expect(piece, Action)
 	answer([]byte)
 	cut()
+	// resend is called before a command is forwarded that is to be sent again.
+	resend(resending)
 	// deliver runs until the pieces end.
 	deliver(<-chan piece)
 }
@@ -137,6 +141,9 @@ func (l *link) act(c conversation, r replies, p piece) bool {
 			return false
 		}
 		action = Pass
+	case Resend:
+		r.resend(c.again(p, a))
+		action = Pass
 	case Verdict:
 		if a == CutBefore {
 			r.cut()
@@ -200,6 +207,7 @@ func (bytesOnly) request(r *bufio.Reader) (piece, error) { return chunk(r) }
 func (bytesOnly) reply(r *bufio.Reader) (piece, error)   { return chunk(r) }
 func (bytesOnly) decide(piece) Action                    { return Pass }
 func (bytesOnly) refuse(piece, AnswerError) []byte       { return nil }
+func (bytesOnly) again(piece, Resend) resending          { return resending{} }
 func (bytesOnly) replies(l *link) replies                { return &streamReplies{link: l} }
 
 // chunk reads whatever has arrived.

@@ -52,6 +52,7 @@ type mysqlConversation struct {
 	proxy      *MySQLProxy
 	greeted    bool // the client has told its capabilities
 	attributes bool // statements are preceded by attributes
+	noEOF      bool // a result has no packet between its columns and its rows
 }
 
 // mysqlCommand is what the client asks for with one command.
@@ -88,6 +89,7 @@ func (c *mysqlConversation) noteCapabilities(payload []byte) error {
 	const (
 		compress        = 1 << 5
 		tls             = 1 << 11
+		deprecateEOF    = 1 << 24
 		queryAttributes = 1 << 27
 	)
 	if len(payload) < 4 {
@@ -98,6 +100,7 @@ func (c *mysqlConversation) noteCapabilities(payload []byte) error {
 		return fmt.Errorf("a client wants TLS or compression, which the proxy cannot read")
 	}
 	c.attributes = flags&queryAttributes != 0
+	c.noEOF = flags&deprecateEOF != 0
 	return nil
 }
 
@@ -118,6 +121,17 @@ func (c *mysqlConversation) decide(p piece) Action {
 func (*mysqlConversation) refuse(p piece, e AnswerError) []byte {
 	command, _ := p.asked.(mysqlCommand) // only commands are refused
 	return errorPacket(command.sequence, e)
+}
+
+func (c *mysqlConversation) again(p piece, a Resend) resending {
+	r := resending{last: a.Last, end: func(b []byte) int { return replyEnd(b, c.noEOF) }}
+	for _, statement := range a.Statements {
+		r.copies = append(r.copies, queryPacket(statement, c.attributes))
+	}
+	if len(r.copies) == 0 {
+		r.copies = [][]byte{p.data}
+	}
+	return r
 }
 
 func (*mysqlConversation) replies(l *link) replies { return &streamReplies{link: l} }

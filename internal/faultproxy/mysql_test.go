@@ -230,3 +230,50 @@ func execute(t *testing.T, db *sql.DB, statement string) {
 	_, err := db.ExecContext(t.Context(), statement)
 	require.NoError(t, err)
 }
+
+func TestStatementsAreResent(t *testing.T) {
+	t.Parallel()
+	onEngines(t, func(t *testing.T, r rig) {
+		execute(t, r.direct, "INSERT INTO t VALUES (1), (11), (21)")
+		resend := faultproxy.Resend{}
+		r.proxy.OnQuery(func(string) faultproxy.Action { return resend })
+
+		affected := func(statement string) int64 {
+			result, err := r.via.ExecContext(t.Context(), statement)
+			require.NoError(t, err)
+			n, err := result.RowsAffected()
+			require.NoError(t, err)
+			return n
+		}
+		require.EqualValues(t, 3, affected("UPDATE t SET n = n + 1 ORDER BY n DESC"))
+		require.Equal(t, []int{3, 13, 23}, rows(t, r.direct), "it was carried out twice")
+		require.Equal(t, []int{3, 13, 23}, rows(t, r.via), "results are delivered once")
+		require.EqualValues(t, 1, affected("INSERT INTO t VALUES (5)"), "the second try fails, and nobody hears of it")
+
+		resend.Last = true
+		require.EqualValues(t, 0, affected("DELETE FROM t WHERE n = 5"), "of the second try")
+		_, err := r.via.ExecContext(t.Context(), "INSERT INTO t VALUES (6)")
+		var answer *mysql.MySQLError
+		require.ErrorAs(t, err, &answer)
+		require.EqualValues(t, 1062, answer.Number)
+
+		// All that a transaction had, behind its COMMIT.
+		var seen []string
+		r.proxy.OnQuery(func(query string) faultproxy.Action {
+			seen = append(seen, query)
+			if query == "COMMIT" {
+				return faultproxy.Resend{Statements: seen}
+			}
+			return nil
+		})
+		tx, err := r.via.BeginTx(t.Context(), nil)
+		require.NoError(t, err)
+		for _, statement := range []string{"UPDATE t SET n = n + 100 WHERE n = 6 OR n = 106", "SELECT n FROM t FOR UPDATE"} {
+			_, err = tx.ExecContext(t.Context(), statement)
+			require.NoError(t, err)
+		}
+		require.NoError(t, tx.Commit())
+		require.Equal(t, []int{3, 13, 23, 206}, rows(t, r.direct))
+		require.Equal(t, 1, r.proxy.Seen("COMMIT"), "what the client has sent")
+	})
+}

@@ -62,6 +62,17 @@ func readCommand(payload []byte, attributes bool) mysqlCommand {
 	return mysqlCommand{name: firstWord(query), query: query, isQuery: true}
 }
 
+// queryPacket encodes a statement of less than a full part.
+func queryPacket(query string, attributes bool) []byte {
+	payload := []byte{comQuery}
+	if attributes {
+		payload = append(payload, 0, 1)
+	}
+	payload = append(payload, query...)
+	header := binary.LittleEndian.AppendUint32(nil, uint32(len(payload))) //nolint:gosec // a statement of a test is shorter than a part
+	return append(header, payload...)
+}
+
 // skipAttributes skips the two counts that precede a statement. Attributes
 // themselves are not parsed: such a statement has a name of its own.
 func skipAttributes(text []byte) []byte {

@@ -83,12 +83,19 @@ func (c redisConversation) decide(p piece) Action {
 		return Pass
 	}
 	c.proxy.add(command.Name)
-	return c.proxy.ask(command)
+	action := c.proxy.ask(command)
+	if _, resend := action.(Resend); resend {
+		c.proxy.tb.Errorf("faultproxy: Redis commands cannot be resent")
+		return Pass
+	}
+	return action
 }
 
 func (redisConversation) refuse(_ piece, e AnswerError) []byte {
 	return []byte("-" + e.Message + "\r\n")
 }
+
+func (redisConversation) again(piece, Resend) resending { return resending{} }
 
 func (redisConversation) replies(l *link) replies { return newOrderedReplies(l) }
 

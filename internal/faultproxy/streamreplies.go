@@ -11,6 +11,7 @@ type streamReplies struct {
 	mu     sync.Mutex
 	action Action
 	silent bool
+	again  *resending
 }
 
 func (s *streamReplies) expect(_ piece, a Action) {
@@ -23,10 +24,22 @@ func (s *streamReplies) answer(data []byte) { s.link.toClient(data) }
 
 func (s *streamReplies) cut() { s.link.cut() }
 
+func (s *streamReplies) resend(r resending) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.again = &r
+}
+
 func (s *streamReplies) deliver(answers <-chan piece) {
 	for p := range answers {
 		if !s.link.weather.wait(p.readAt, s.link.done) {
 			return
+		}
+		if r := s.resending(); r != nil {
+			if !s.collect(r, p.data) {
+				return
+			}
+			continue
 		}
 		if !s.obey(p) {
 			return
@@ -65,4 +78,22 @@ func (s *streamReplies) obey(p piece) bool {
 		s.link.toClient(p.data)
 	}
 	return true
+}
+
+func (s *streamReplies) resending() *resending {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.again
+}
+
+// collect goes on with a statement that is sent again; false ends the link.
+func (s *streamReplies) collect(r *resending, data []byte) bool {
+	reply, err := r.collect(data, s.link.server)
+	if reply != nil {
+		s.mu.Lock()
+		s.again = nil
+		s.mu.Unlock()
+		s.link.toClient(reply)
+	}
+	return err == nil
 }
