@@ -21,14 +21,14 @@ func newAttempts() (*attempts, error) {
 	return &attempts{counts: counts}, err
 }
 
-// add changes the count of a message and returns it.
-func (a *attempts) add(messageID string, n int64) int64 {
+// add changes the count of a message and returns it, and whether there was one.
+func (a *attempts) add(messageID string, n int64) (count int64, known bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	count, _ := a.counts.Get(messageID)
+	count, known = a.counts.Get(messageID)
 	count += n
 	a.counts.Add(messageID, count)
-	return count
+	return count, known
 }
 
 func (a *attempts) forget(messageID string) {

@@ -36,7 +36,7 @@ var errNoDelivery = errors.New("the channel is closed")
 // decide when a message is parked.
 func openAMQP(o BrokerOptions) (message.Subscriber, message.Publisher, error) {
 	if _, err := amqp091.ParseURI(o.AMQP.URL); err != nil {
-		return nil, nil, fmt.Errorf("consumer: amqp: the URL: %w", err)
+		return nil, nil, errors.New("consumer: amqp: the URL cannot be read") // the parser's error quotes it, password and all
 	}
 	settings := o.amqp()
 	subscriber := newLazySubscriber(func() (message.Subscriber, error) {

@@ -36,14 +36,14 @@ func TestOpenRefusesWhatDoesNotFit(t *testing.T) {
 	t.Parallel()
 	logger := slog.New(slog.DiscardHandler)
 	for fault, o := range map[string]BrokerOptions{
-		"a group is required":       {Kind: Redis, Logger: logger},
-		"a logger is required":      {Kind: Redis, Group: "g"},
-		"takes the options":         {Kind: Redis, Group: "g", Logger: logger},
-		"must be redis":             {Kind: "nats", Group: "g", Logger: logger},
-		`kind "kafka" takes`:        {Kind: Kafka, Group: "g", Logger: logger, Kafka: &KafkaOptions{}, Redis: &RedisOptions{}},
-		"a broker is required":      {Kind: Kafka, Group: "g", Logger: logger, Kafka: &KafkaOptions{}},
-		"how to connect":            {Kind: Redis, Group: "g", Logger: logger, Redis: &RedisOptions{}},
-		"consumer: amqp: the URL: ": {Kind: AMQP, Group: "g", Logger: logger, AMQP: &AMQPOptions{URL: "http://x"}},
+		"a group is required":                    {Kind: Redis, Logger: logger},
+		"a logger is required":                   {Kind: Redis, Group: "g"},
+		"takes the options":                      {Kind: Redis, Group: "g", Logger: logger},
+		"must be redis":                          {Kind: "nats", Group: "g", Logger: logger},
+		`kind "kafka" takes`:                     {Kind: Kafka, Group: "g", Logger: logger, Kafka: &KafkaOptions{}, Redis: &RedisOptions{}},
+		"a broker is required":                   {Kind: Kafka, Group: "g", Logger: logger, Kafka: &KafkaOptions{}},
+		"how to connect":                         {Kind: Redis, Group: "g", Logger: logger, Redis: &RedisOptions{}},
+		"consumer: amqp: the URL cannot be read": {Kind: AMQP, Group: "g", Logger: logger, AMQP: &AMQPOptions{URL: "http://x"}},
 	} {
 		_, _, err := Open(o)
 		require.ErrorContains(t, err, fault)

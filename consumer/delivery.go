@@ -11,7 +11,8 @@ import (
 // what it is asked for when the message is given back. It travels in the
 // message's context, where no publisher can forge it.
 type delivery struct {
-	count int64  // of deliveries, this one included
+	count int64  // of deliveries that count, this one included
+	again bool   // it was delivered before, to somebody who has not settled it
 	entry string // the broker's own name for the message
 	fault error  // why the entry is no message
 

@@ -20,10 +20,11 @@ const (
 func (c *Consumer) handle(ctx context.Context, m *message.Message) {
 	payment, err := decode(m, c.o.Name)
 	if err != nil {
-		c.park(ctx, m, Undecodable, err.Error(), c.deliveries(m))
+		count, _ := c.deliveries(m)
+		c.park(ctx, m, Undecodable, err.Error(), count)
 		return
 	}
-	count := c.deliveries(m)
+	count, again := c.deliveries(m)
 	if count > int64(c.o.MaxDeliveries) {
 		c.park(ctx, m, Exhausted, "it was delivered before and no delivery came to an end", count)
 		return
@@ -34,7 +35,7 @@ func (c *Consumer) handle(ctx context.Context, m *message.Message) {
 	result, err := c.apply(ctx, payment)
 	if err == nil {
 		c.recovered(ctx)
-		c.settle(ctx, m, &payment, &result)
+		c.settle(ctx, m, &payment, &result, again)
 		return
 	}
 	reason := reasonOf(err)
@@ -51,11 +52,12 @@ func (c *Consumer) handle(ctx context.Context, m *message.Message) {
 	}
 }
 
-// deliveries counts this delivery and returns how many there were: by the
-// broker's count, which survives restarts, or else by our own.
-func (c *Consumer) deliveries(m *message.Message) int64 {
+// deliveries counts this delivery and returns how many there were, and whether
+// there was any before, those that do not count among them: by the broker's count,
+// which survives restarts, or else by our own.
+func (c *Consumer) deliveries(m *message.Message) (count int64, again bool) {
 	if d := deliveryOf(m); d != nil {
-		return d.count
+		return d.count, d.again
 	}
 	return c.attempts.add(messageID(m), 1)
 }
@@ -73,8 +75,15 @@ func (c *Consumer) detached(ctx context.Context) (context.Context, context.Cance
 
 // settle acknowledges what the ledger has committed. A duplicate is committed
 // too: the acknowledgement of its first delivery was lost.
-func (c *Consumer) settle(ctx context.Context, m *message.Message, payment *order.PaymentMessage, result *order.Transition) {
+func (c *Consumer) settle(ctx context.Context, m *message.Message, payment *order.PaymentMessage, result *order.Transition, again bool) {
 	effect := string(result.Effect)
+	// Whoever had a message before may not have lived to tell.
+	if result.RefundOwed && (again || !result.Duplicate) {
+		c.metrics.refundsOwed.Inc()
+		c.o.Logger.WarnContext(ctx, "a payment was taken that its order cannot use: a refund is owed",
+			"effect", effect, "refund_owed", true, "message_id", payment.MessageID, "order_id", payment.OrderID.String(),
+			"duplicate", result.Duplicate)
+	}
 	switch {
 	case result.Duplicate:
 		effect = effectDuplicate
@@ -82,10 +91,6 @@ func (c *Consumer) settle(ctx context.Context, m *message.Message, payment *orde
 		c.metrics.parked[IDReused].Inc()
 		c.o.Logger.WarnContext(ctx, "a message id came with another content; the ledger keeps it aside",
 			"message_id", payment.MessageID, "order_id", payment.OrderID.String())
-	case result.RefundOwed:
-		c.metrics.refundsOwed.Inc()
-		c.o.Logger.WarnContext(ctx, "a payment was taken that its order cannot use: a refund is owed",
-			"effect", effect, "refund_owed", true, "message_id", payment.MessageID, "order_id", payment.OrderID.String())
 	}
 	if counter := c.metrics.messages[effect]; counter != nil {
 		counter.Inc()

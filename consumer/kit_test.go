@@ -33,13 +33,14 @@ type ledger struct {
 	mu      sync.Mutex
 	orders  map[order.ID]bool
 	seen    map[string]order.Digest
+	owed    map[string]bool // messages whose payment is owed back
 	applied map[order.ID]int
 	calls   int
 	before  func(order.PaymentMessage) error // may refuse, or wait
 }
 
 func newLedger(orders ...order.ID) *ledger {
-	l := &ledger{orders: map[order.ID]bool{}, seen: map[string]order.Digest{}, applied: map[order.ID]int{}}
+	l := &ledger{orders: map[order.ID]bool{}, seen: map[string]order.Digest{}, owed: map[string]bool{}, applied: map[order.ID]int{}}
 	for _, id := range orders {
 		l.orders[id] = true
 	}
@@ -64,12 +65,13 @@ func (l *ledger) Apply(_ context.Context, m order.PaymentMessage) (order.Transit
 	case seen && digest != m.Digest:
 		return order.Transition{Effect: order.Parked}, nil
 	case seen:
-		return order.Transition{Effect: order.Applied, Duplicate: true}, nil
+		return order.Transition{Effect: order.Applied, Duplicate: true, RefundOwed: l.owed[name]}, nil
 	case !l.orders[m.OrderID]:
 		return order.Transition{}, fmt.Errorf("apply: %w", order.ErrNotFound)
 	}
 	l.seen[name] = m.Digest
 	if l.applied[m.OrderID]++; l.applied[m.OrderID] > 1 {
+		l.owed[name] = true
 		return order.Transition{Effect: order.AlreadyThere, RefundOwed: true}, nil
 	}
 	return order.Transition{Effect: order.Applied}, nil

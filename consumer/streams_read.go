@@ -91,7 +91,7 @@ func (r *streamReader) readNew(ctx context.Context) error {
 	}
 	for _, stream := range streams {
 		for _, entry := range stream.Messages {
-			if err := r.deliver(ctx, entry, 1); err != nil {
+			if err := r.deliver(ctx, entry, &delivery{count: 1}); err != nil {
 				return err
 			}
 		}
@@ -141,7 +141,7 @@ func (r *streamReader) takeOver(ctx context.Context, id string) error {
 		r.s.o.Logger.ErrorContext(ctx, "an entry was removed from the stream before it was handled", "topic", r.topic, "entry", id)
 		return nil
 	default:
-		return r.deliver(ctx, entries[0], pending[0].RetryCount+1)
+		return r.deliver(ctx, entries[0], &delivery{count: pending[0].RetryCount + 1, again: true})
 	}
 }
 

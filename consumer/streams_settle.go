@@ -9,10 +9,9 @@ import (
 )
 
 // deliver hands an entry over and settles it as the consumer says.
-func (r *streamReader) deliver(ctx context.Context, entry redis.XMessage, count int64) error {
-	d := &delivery{count: count, entry: entry.ID}
+func (r *streamReader) deliver(ctx context.Context, entry redis.XMessage, d *delivery) error {
 	m, err := entryMessage(entry.Values)
-	d.fault = err
+	d.entry, d.fault = entry.ID, err
 	inHand, cancel := context.WithCancel(d.in(ctx))
 	defer cancel()
 	m.SetContext(inHand)
