@@ -45,7 +45,7 @@ type HTTP struct {
 	MaxOrderBody      Size          `conf:"max_order_body" live:"yes" doc:"largest body of one order"`
 	MaxBatchBody      Size          `conf:"max_batch_body" live:"yes" doc:"largest body of a batch"`
 	MaxBatchRows      int           `conf:"max_batch_rows" live:"yes" doc:"most rows in a batch"`
-	MaxInFlight       int           `conf:"max_in_flight" live:"yes" doc:"most requests at once; 0: no bound"`
+	MaxInFlight       int           `conf:"max_in_flight" live:"yes" doc:"most requests at once, those whose body or answer is on its way not counted; 0: no bound"`
 	ProblemBase       string        `conf:"problem_base" doc:"what the type of every problem document begins with"`
 }
 
@@ -71,7 +71,7 @@ type Auth struct {
 	Audience            string        `conf:"audience" doc:"the aud that a token must have"`
 	Issuer              string        `conf:"issuer" doc:"the iss that a token must have"`
 	Leeway              time.Duration `conf:"leeway" doc:"difference of clocks that is tolerated in exp and nbf"`
-	TokenCache          int           `conf:"token_cache" doc:"verified tokens that are remembered until they expire"`
+	TokenCache          int           `conf:"token_cache" doc:"verified tokens that are remembered, for five minutes and never past their expiry"`
 }
 
 // MySQL is the database that decides.

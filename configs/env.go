@@ -20,10 +20,19 @@ const (
 	maxSecretFile = 64 << 10
 )
 
-// foreign are variables with our prefix that are not settings: the one that
-// names the file, those of the tests, and those that Kubernetes puts into every
-// container beside a Service named "oncegate".
-var foreign = regexp.MustCompile(`^ONCEGATE_(CONFIG|TEST_.*|SERVICE_(HOST|PORT(_.*)?)|PORT(_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)$`)
+// What else has our prefix: the variable that names the file, those of the tests,
+// and those that Kubernetes puts into every container beside a Service whose name
+// is oncegate or begins with oncegate-, such as that of a Redis.
+var (
+	foreign = regexp.MustCompile(`^ONCEGATE_(CONFIG|TEST_.*|([A-Z0-9_]+_)?(SERVICE_HOST|SERVICE_PORT(_.*)?|PORT_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?))$`)
+	// Of a Service as well, by its value: a number there is meant for a setting.
+	servicePort  = regexp.MustCompile(`^ONCEGATE_([A-Z0-9_]+_)?PORT$`)
+	servicePlace = regexp.MustCompile(`^(tcp|udp|sctp)://`)
+)
+
+func isForeign(variable, value string) bool {
+	return foreign.MatchString(variable) || servicePort.MatchString(variable) && servicePlace.MatchString(value)
+}
 
 // environment is the layer of variables. An empty variable counts as not set:
 // that is how compose files pass on what nobody gave them.
@@ -43,7 +52,7 @@ func (e *environment) provider(environ []string, known map[string]leaf) *env.Env
 			return sorted
 		},
 		TransformFunc: func(variable, value string) (string, any) {
-			if value == "" || foreign.MatchString(variable) {
+			if value == "" || isForeign(variable, value) {
 				return "", nil
 			}
 			return e.setting(variable, value, known)

@@ -6,6 +6,7 @@ import (
 	"iter"
 	"math"
 	"reflect"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -205,6 +206,9 @@ func isHuge(raw any) bool {
 	return isUint || isFloat && f >= math.MaxInt
 }
 
+// number is what a number looks like: Go also takes 1_0, 010, 0x10 and Inf.
+var number = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$`)
+
 func toNumber(raw any) (any, error) {
 	switch n := raw.(type) {
 	case int:
@@ -216,7 +220,7 @@ func toNumber(raw any) (any, error) {
 		return n, nil
 	case string:
 		f, err := strconv.ParseFloat(n, 64)
-		if err != nil || math.IsNaN(f) || math.IsInf(f, 0) {
+		if err != nil || !number.MatchString(n) || math.IsNaN(f) || math.IsInf(f, 0) {
 			return nil, errNumber
 		}
 		return f, nil

@@ -38,3 +38,35 @@ func TestASecretPrintsNowhere(t *testing.T) {
 	require.Equal(t, Secret{}, NewSecret(""))
 	require.Empty(t, Secret{}.String())
 }
+
+// A secret that is not written as its place has it is in no error: not without
+// quotes in the file, not in the place of the file, not with a character that
+// its form gives a meaning.
+func TestASecretThatIsMisreadIsInNoError(t *testing.T) {
+	t.Parallel()
+	refused := func(s Sources, want string) {
+		t.Helper()
+		_, err := Load(s)
+		require.ErrorContains(t, err, want)
+		for _, part := range []string{"hunter", "hun", "12345", "ss2"} {
+			require.NotContains(t, err.Error(), part)
+		}
+	}
+	for content, want := range map[string]string{
+		"redis: {password: *hunter2}\n":          "a text that begins with * must be in quotes",
+		"redis:\n  password: *hunter2\n":         "a text that begins with * must be in quotes",
+		"redis: {password: !!int hunter2}\n":     "cannot decode !!str (a value) as a !!int",
+		"cache: {mac_key: 0123456789012345}\n":   "line 1: a number must be written without a leading zero",
+		"cache: {mac_key: 123456789012345678}\n": "must be a text: put it in quotes",
+		"hunter2hunter2\n":                       "cannot unmarshal !!str (a value) into",
+		"u:hunter2@tcp(db:3306)/oncegate\n":      "cannot unmarshal !!str (a value) into",
+		"- hunter2\n":                            "cannot unmarshal !!seq into",
+		"{}\n---\nredis: {password: *hunter2}\n": "must hold one YAML document",
+	} {
+		refused(Sources{File: write(t, content)}, want)
+	}
+	for _, dsn := range []string{"u:hunter/pass%ss2@tcp(db:3306)", "u:hunter/p?ss2=x&tls=ss2@tcp(db:3306)", "hunter2", "u:hunter/pa%ss2", "u:hunter@x/pa%ss2"} {
+		refused(Sources{Environ: []string{"ONCEGATE_MYSQL__DSN=" + dsn}}, "mysql.dsn must be user:password@tcp(host:3306)/name: no @tcp(host:3306)/name is at its end")
+	}
+	refused(Sources{Environ: []string{"ONCEGATE_MYSQL__DSN=u:hunter2@tcp(db:3306)/o?tls=none"}}, "unknown config name: none")
+}

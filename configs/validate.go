@@ -123,6 +123,10 @@ func (v *validation) address(name, address string) {
 // peer is address for somebody to connect to: without a host it would be this
 // machine, which is seldom meant.
 func (v *validation) peer(name, address string) {
+	if strings.Contains(address, "@") {
+		v.check(false, "%s must be host:port: a user and a password have settings of their own", name)
+		return
+	}
 	if strings.HasPrefix(address, ":") {
 		v.check(false, "%s (%q) must be host:port", name, address)
 		return
@@ -141,6 +145,7 @@ func (v *validation) auth(c *Config) {
 		u, err := url.Parse(a.JWKSURL)
 		v.check(err == nil && u.Host != "" && (u.Scheme == "https" || u.Scheme == "http" && isLoopback(u.Hostname())),
 			"auth.jwks_url must be an https address: whoever changes it on the way can sign tokens")
+		v.check(err != nil || u.User == nil, "auth.jwks_url must hold no user and no password: it is shown to whoever may see the settings")
 	}
 	v.check(a.Audience != "", "auth.audience is required")
 	v.check(a.Issuer != "", "auth.issuer is required")
@@ -160,7 +165,7 @@ func (v *validation) database(c *Config) {
 			"mysql.dsn is required with redis.addrs: a gateway with a database of its own beside others makes second orders; mysql.dsn=%s says that it is alone", EmbeddedDSN)
 	} else {
 		dsn, err := parseDSN(c.MySQL.DSN.Reveal())
-		v.check(err == nil, "mysql.dsn must be user:password@tcp(host:3306)/name: %v", err)
+		v.check(err == nil, "mysql.dsn must be user:password@tcp(host:3306)/name: %v", withoutPassword(c.MySQL.DSN.Reveal(), err))
 		v.check(err != nil || dsn.DBName != "", "mysql.dsn names no database")
 		v.check(err != nil || !lacksHost(c.MySQL.DSN.Reveal()), "mysql.dsn lists an empty host, which would be this machine")
 	}
@@ -180,6 +185,19 @@ func parseDSN(dsn string) (*mysql.Config, error) {
 		}
 	}
 	return mysql.ParseDSN(dsn)
+}
+
+// addressed is a DSN in which what follows the last slash is the database and its
+// parameters, and no part of a password.
+var addressed = regexp.MustCompile(`@[a-z0-9]*\([^()@]*\)/[^/@]*$`)
+
+// withoutPassword is an error of the driver that may be shown: what it cannot read
+// it quotes.
+func withoutPassword(dsn string, err error) error {
+	if !addressed.MatchString(dsn) {
+		return errors.New("no @tcp(host:3306)/name is at its end")
+	}
+	return err
 }
 
 // lacksHost reports whether a valid DSN lists several hosts, tcp(db1,db2), and
@@ -241,13 +259,22 @@ func (v *validation) events(c *Config) {
 		v.peer(fmt.Sprintf("messages.addrs[%d]", i), address)
 	}
 	if m.Broker == "" {
+		v.check(len(m.Addrs) == 0, "messages.broker is required with messages.addrs")
 		return
 	}
 	v.oneOf("messages.broker", m.Broker, "redis", "kafka", "amqp")
 	v.check(len(m.Addrs) > 0 || m.Broker == "amqp", "messages.addrs is required with messages.broker")
-	v.check(m.Broker != "amqp" || m.Password.IsSet(), "messages.password must be the URI of the AMQP broker")
+	v.check(m.Broker != "amqp" || isAMQP(m.Password), "messages.password must be the URI of the AMQP broker, such as amqp://user:password@host:5672/")
+	v.check(m.Broker != "amqp" || len(m.Addrs) == 0 && m.Username == "", "messages.addrs and messages.username are not for AMQP: its URI in messages.password has them")
 	v.check(m.Topic != "" && m.ParkedTopic != "" && m.Topic != m.ParkedTopic, "messages.topic and messages.parked_topic are required and must differ")
 	v.check(m.Group != "" && m.Name != "", "messages.group and messages.name are required")
+}
+
+// isAMQP reports whether a secret is the URI of a broker. What is wrong with it is
+// not told: the error would quote it.
+func isAMQP(uri Secret) bool {
+	u, err := url.Parse(uri.Reveal())
+	return err == nil && u.Host != "" && (u.Scheme == "amqp" || u.Scheme == "amqps")
 }
 
 func (v *validation) policy(c *Config) {
@@ -263,6 +290,8 @@ func (v *validation) policy(c *Config) {
 	if c.Tracing.Endpoint != "" {
 		u, err := url.Parse(c.Tracing.Endpoint)
 		v.check(err == nil && u.Host != "" && (u.Scheme == "http" || u.Scheme == "https"), "tracing.endpoint must be an http or https address")
+		v.check(err != nil || u.User == nil,
+			"tracing.endpoint must hold no user and no password: it is shown to whoever may see the settings; OTEL_EXPORTER_OTLP_HEADERS is for them")
 	}
 	v.check(c.Tracing.Sample >= 0 && c.Tracing.Sample <= 1, "tracing.sample (%g) must be from 0 to 1", c.Tracing.Sample)
 }

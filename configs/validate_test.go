@@ -56,6 +56,10 @@ func TestEveryFaultNamesItsSettings(t *testing.T) {
 		"redis.addrs is required with":                                  func(c *Config) { c.Redis.Cluster = true },
 		"redis.db (1) must be 0 with redis.cluster":                     func(c *Config) { c.Redis.DB, c.Redis.Cluster = 1, true },
 		"strict is no parameter any more":                               func(c *Config) { c.MySQL.DSN = NewSecret("u:p@tcp(db:3306)/o?strict=true") },
+		"redis.addrs[0] must be host:port: a user":                      func(c *Config) { c.Redis.Addrs = []string{"redis://:hunter2@redis:6379"} },
+		"redis.addrs[1] must be host:port: a user":                      func(c *Config) { c.Redis.Addrs, c.Redis.Cluster = []string{"a:1", "hunter2@redis:6379"}, true },
+		"auth.jwks_url must hold no user and no password":               func(c *Config) { c.Auth.JWKSURL = "https://u:hunter2@login.example.com/keys" },
+		"tracing.endpoint must hold no user and no password":            func(c *Config) { c.Tracing.Endpoint = "http://u:hunter2@collector:4318" },
 		`redis.addrs[0] ("redis") must be host:port`:                    func(c *Config) { c.Redis.Addrs = []string{"redis"} },
 		`redis.addrs[1] (":6379") must be host:port`:                    func(c *Config) { c.Redis.Addrs, c.Redis.Cluster = []string{"a:1", ":6379"}, true },
 		`admin.allowed_hosts[1] ("ops:9090") must be a host name`:       func(c *Config) { c.Admin.AllowedHosts = []string{"ops.example.com", "ops:9090"} },
@@ -82,8 +86,17 @@ func TestEveryFaultNamesItsSettings(t *testing.T) {
 		`messages.addrs[0] ("") must be host:port`: func(c *Config) {
 			c.Messages.Broker, c.Messages.Addrs = "redis", []string{""}
 		},
-		`messages.addrs[0] (":6379") must be host:port`:          func(c *Config) { c.Messages.Broker, c.Messages.Addrs = "redis", []string{":6379"} },
-		`messages.addrs[0] ("redis") must be host:port`:          func(c *Config) { c.Messages.Addrs = []string{"redis"} },
+		`messages.addrs[0] (":6379") must be host:port`:        func(c *Config) { c.Messages.Broker, c.Messages.Addrs = "redis", []string{":6379"} },
+		`messages.addrs[0] ("redis") must be host:port`:        func(c *Config) { c.Messages.Addrs = []string{"redis"} },
+		"messages.addrs[0] must be host:port: a user":          func(c *Config) { c.Messages.Broker, c.Messages.Addrs = "redis", []string{"u:hunter2@redis:6379"} },
+		"messages.broker is required with messages.addrs":      func(c *Config) { c.Messages.Addrs = []string{"redis:6379"} },
+		"messages.password must be the URI of the AMQP broker": func(c *Config) { c.Messages.Broker = "amqp" },
+		"messages.password must be the URI of the AMQP broker, ": func(c *Config) {
+			c.Messages.Broker, c.Messages.Password = "amqp", NewSecret("amqp://u:hunter2%zz@h:5672/")
+		},
+		"messages.addrs and messages.username are not for AMQP": func(c *Config) {
+			c.Messages.Broker, c.Messages.Password, c.Messages.Username = "amqp", NewSecret("amqp://u:hunter2@h:5672/"), "u"
+		},
 		"messages.max_deliveries (0)":                            func(c *Config) { c.Messages.MaxDeliveries = 0 },
 		"retention.compact_every (1ns) must be 0 or at least 1s": func(c *Config) { c.Retention.CompactEvery = 1 },
 		"limits.burst (0.5)":                                     func(c *Config) { c.Limits.Rate, c.Limits.Burst = 1, 0.5 },
@@ -138,7 +151,11 @@ func TestANumberHasOneSpelling(t *testing.T) {
 	for _, text := range []string{"010", "08", "-05", "01.5", "0_1"} {
 		path := write(t, "http:\n  max_in_flight: "+text+"\n")
 		_, err := Load(Sources{File: path})
-		require.EqualError(t, err, path+": line 2: "+text+" must be written without a leading zero, or in quotes")
+		require.EqualError(t, err, path+": line 2: a number must be written without a leading zero, or in quotes", text)
+	}
+	for _, text := range []string{"1_0", "010", "0x10", "+1", ".5", "1.", "Inf", "NaN"} {
+		_, err := Load(Sources{Environ: []string{"ONCEGATE_LIMITS__RATE=" + text}})
+		require.ErrorContains(t, err, "limits.rate (env ONCEGATE_LIMITS__RATE) must be a number", text)
 	}
 	l, err := Load(Sources{File: write(t, "http: {max_in_flight: 10}\nlimits: {rate: 0.5}\ncache: {prefix: '010'}\nbatches: {async_workers: 0}\n")})
 	require.NoError(t, err)

@@ -211,6 +211,8 @@ func TestPodsAreRestricted(t *testing.T) {
 	each(t, func(t *testing.T, m manifests) {
 		for _, pod := range pods(t, m) {
 			require.False(t, *pod.AutomountServiceAccountToken)
+			require.NotNil(t, pod.EnableServiceLinks)
+			require.False(t, *pod.EnableServiceLinks, "variables of other Services would look like settings")
 			require.True(t, *pod.SecurityContext.RunAsNonRoot)
 			require.Equal(t, corev1.SeccompProfileTypeRuntimeDefault, pod.SecurityContext.SeccompProfile.Type)
 			container := pod.Containers[0].SecurityContext
