@@ -101,6 +101,24 @@ func TestRatesAndLatenciesAreOfTheRecentPast(t *testing.T) {
 	require.Equal(t, uint64(12000), s.Funnel.Created, "the funnel is since the start")
 }
 
+// Whoever asks for the numbers while the database and Redis take long to say how
+// they are gets rates all the same, and none below zero.
+func TestRatesAreSoundHoweverLongTheSurroundingsTake(t *testing.T) {
+	t.Parallel()
+	r, c := newRecorder(t)
+	r.o.State = func(context.Context) State {
+		for range 2 * rateWindow {
+			r.Decided(order.Answer{Kind: order.Created, Layer: order.LayerLedger}, nil, time.Millisecond)
+			c.advance(time.Second)
+			r.sample(false)
+		}
+		return State{}
+	}
+	s := r.Stats(t.Context())
+	require.InDelta(t, 1, s.Rates.Created, .2)
+	require.Equal(t, uint64(2*rateWindow), s.Funnel.Created)
+}
+
 func TestWhatClientsDidLongAgoIsForgotten(t *testing.T) {
 	t.Parallel()
 	r, c := newRecorder(t)

@@ -97,6 +97,14 @@ func (r *Recorder) Stats(ctx context.Context) Stats {
 }
 
 func (r *Recorder) stats(ctx context.Context) Stats {
+	surroundings, breaker := State{Redis: "unknown", MySQL: "unknown"}, r.breakerNow()
+	if r.o.State != nil {
+		surroundings = r.o.State(ctx)
+	}
+	// Counted under the lock: samples that are taken meanwhile, while the dependencies
+	// answer, would be newer than what they are compared with.
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	now := r.o.Now()
 	until := r.second(now)
 	s := Stats{
@@ -105,15 +113,10 @@ func (r *Recorder) stats(ctx context.Context) Stats {
 		Anomalies: Anomalies{
 			FilterMissed: r.anomalies[0].Load(), ReceiptLost: r.anomalies[1].Load(), StaleMark: r.anomalies[2].Load(),
 		},
-		Breaker:           r.breakerNow(),
-		State:             State{Redis: "unknown", MySQL: "unknown"},
+		Breaker:           breaker,
+		State:             surroundings,
 		ReceiptTTLSeconds: r.o.ReceiptTTL().Seconds(),
 	}
-	if r.o.State != nil {
-		s.State = r.o.State(ctx)
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	s.Rates = ratesBetween(r.seconds.at(0), until)
 	s.Latency = latencies(r.recent())
 	if n := r.history.len(); n > 0 {
