@@ -8,6 +8,6 @@
 // It promises that what it answers with a receipt was written by a committed
 // transaction or decided under the user's lock, and that every error says what
 // is known of the order. "In progress", and "reused" while an attempt is
-// running, rest on the filter's word for a few seconds at most. It must not know HTTP, Redis or SQL, and it imports
-// nothing but the standard library.
+// running, rest on the filter's word for a few seconds at most. It must not know
+// HTTP, Redis or SQL, and it imports nothing but the standard library.
 package order

@@ -47,7 +47,8 @@ type Transition struct {
 	// Duplicate says that this very message was dealt with before; Effect is
 	// what it came to then.
 	Duplicate bool
-	// RefundOwed says that a payment was taken that the order cannot use.
+	// RefundOwed says that a payment was taken that the order cannot use, and
+	// that no message has told of before.
 	RefundOwed bool
 	Order      Order // as it is now; zero for Parked
 }

@@ -38,7 +38,10 @@ func (o outcome) deliver(s *Store, p *pending) {
 //
 // It is also what resolves an unknown commit: step 1 waits until the session
 // that did not answer is over, steps 2 and 3 then see what it left.
-func (w *worker) attempt(ctx context.Context, group []*pending) ([]outcome, *failure) {
+//
+// A panic is the fault of a single command, as far as anybody knows, and not an
+// outcome of its neighbours: it fails the attempt, and they are decided apart.
+func (w *worker) attempt(ctx context.Context, group []*pending) (outcomes []outcome, failed *failure) {
 	clock := w.s.startSteps(ctx)
 	t, err := w.s.begin(ctx, &w.q)
 	if err != nil {
@@ -57,6 +60,17 @@ func (w *worker) attempt(ctx context.Context, group []*pending) ([]outcome, *fai
 		return nil, &failure{fault: f, err: fmt.Errorf("%s: %w", doing, err)}
 	}
 	v := newView()
+	committing := false
+	defer func() {
+		if p := recover(); p != nil {
+			w.s.logPanic(p)
+			t.broken = true
+			if committing {
+				inDoubt(v, group, outcomes)
+			}
+			outcomes, failed = nil, &failure{fault: faultPermanent, err: errPanic, committing: committing}
+		}
+	}()
 	crashpoint.Hit(crashpoint.BeforeLock)
 	if err := t.lockUsers(v, group); err != nil {
 		return fail("lock users", err)
@@ -80,7 +94,8 @@ func (w *worker) attempt(ctx context.Context, group []*pending) ([]outcome, *fai
 		return fail("lock stock", err)
 	}
 	clock.done(stepLockStock)
-	outcomes, writes := w.plan(v, group)
+	var writes *writes
+	outcomes, writes = w.plan(v, group)
 	clock.done(stepPlan)
 	w.s.metrics.batch.Observe(float64(len(group)))
 	if writes.empty() {
@@ -93,18 +108,25 @@ func (w *worker) attempt(ctx context.Context, group []*pending) ([]outcome, *fai
 	clock.done(stepWrite)
 	crashpoint.Hit(crashpoint.BeforeCommit)
 	w.answerEarly(group, outcomes)
+	committing = true
 	if err := t.commit(); err != nil {
 		w.s.metrics.unknown.Inc()
-		for i, p := range group {
-			if outcomes[i].writes {
-				p.unknown, p.unknownAt = true, v.server
-			}
-		}
+		inDoubt(v, group, outcomes)
 		return nil, &failure{fault: w.s.faultOf(err), err: err, committing: true}
 	}
 	clock.done(stepCommit)
 	crashpoint.Hit(crashpoint.AfterCommit)
 	return outcomes, nil
+}
+
+// inDoubt notes a COMMIT of which nothing is known.
+func inDoubt(v *view, group []*pending, outcomes []outcome) {
+	for i, p := range group {
+		if outcomes[i].writes {
+			p.unknown, p.unknownAt = true, v.server
+			p.refusal, p.refusedAt = outcomes[i].decision.Rejection, v.now
+		}
+	}
 }
 
 // resolve drops the doubt about an earlier COMMIT where this attempt has proof:

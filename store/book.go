@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 
 	"github.com/oncegate/oncegate/order"
 )
@@ -20,7 +21,10 @@ func scanOrder(rows *sql.Rows) (order.Order, error) {
 	var amount money
 	var created, updated instant
 	err := rows.Scan(&id, &o.UserID, &key, &o.LineNo, &number, &o.Line.SKU, &o.Line.Quantity, &amount, &o.Status, &created, &updated)
-	if err == nil && copy(o.ID[:], id) != len(o.ID) {
+	switch {
+	case err != nil:
+		err = fmt.Errorf("%w: an order: %w", errUnreadable, err)
+	case copy(o.ID[:], id) != len(o.ID):
 		err = errUnreadable
 	}
 	o.Key, o.Line.ExternalOrderNo = order.Key(key.String), number.String

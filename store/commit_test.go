@@ -55,7 +55,9 @@ func TestWhateverCommitIsRefusedWithIsResolved(t *testing.T) {
 					},
 				} {
 					proxy.OnQuery(first("COMMIT", refusal))
+					asked := proxy.Seen("COMMIT")
 					require.NoError(t, do(t.Context()), what)
+					require.Greater(t, proxy.Seen("COMMIT"), asked+1, "%s: it was refused, and asked again", what)
 				}
 			})
 		})

@@ -29,8 +29,8 @@ type Compacted struct {
 const compactionName = "responses"
 
 // Compact empties the stored answers that are older than a limit and removes
-// refusals of that age. Keys, digests and orders stay for ever: a later retry
-// is answered from the order's row. Several runs at once share the work: a
+// refusals of that age. Orders, their keys and digests stay: a later retry is
+// answered from the order's row, and the key of a refusal is free again. Several runs at once share the work: a
 // record that another run has locked is passed over.
 func (s *Store) Compact(ctx context.Context, o CompactOptions) (done Compacted, err error) {
 	if o.OlderThan <= 0 {

@@ -140,3 +140,28 @@ func TestDeferredRequestThatCannotBeReadHoldsUpNobody(t *testing.T) {
 		})
 	}
 }
+
+// The clock of the database went back, or another server took over whose clock is
+// behind.
+func TestADeferredRequestDoesNotWaitForAClockThatWentBack(t *testing.T) {
+	t.Parallel()
+	onEngines(t, func(t *testing.T, dsn string) {
+		h := openHarness(t, Options{DSN: dsn})
+		account(t, h, "ann", 100_00)
+		_, err := h.Accept(t.Context(), batchOf(t, "ann", "k", 2, 1_00))
+		require.NoError(t, err)
+		o := DeferredOptions{Lease: time.Hour}
+		_, err = h.lease(t.Context(), o.Lease)
+		require.NoError(t, err)
+		worked, err := h.carryOutNext(t.Context(), o)
+		require.NoError(t, err)
+		require.False(t, worked, "it is another's")
+
+		_, err = h.reads.ExecContext(t.Context(), "UPDATE deferred_requests SET lease_until = ?", h.d.instant(time.Now().Add(25*time.Hour)))
+		require.NoError(t, err)
+		worked, err = h.carryOutNext(t.Context(), o)
+		require.NoError(t, err)
+		require.True(t, worked)
+		require.Equal(t, "replayed", kinds(submit(t, h, batchOf(t, "ann", "k", 2, 1_00))()))
+	})
+}

@@ -46,7 +46,7 @@ func (s *Store) RunDeferred(ctx context.Context, o DeferredOptions) {
 type leased struct {
 	user     string
 	key      order.Key
-	attempts int
+	refusals int // by the database or by this program, before this attempt
 	cmd      *order.Command
 	fault    error // why there is no command
 }
@@ -62,35 +62,54 @@ func (s *Store) carryOutNext(ctx context.Context, o DeferredOptions) (bool, erro
 	if err = job.fault; err == nil {
 		_, err = s.decide(dctx, &pending{cmd: job.cmd, deferred: true})
 	}
-	if errors.Is(err, order.ErrInternal) && order.OutcomeOf(err) == order.OutcomeNotCommitted && job.attempts >= o.MaxAttempts {
+	if !errors.Is(err, order.ErrInternal) || order.OutcomeOf(err) != order.OutcomeNotCommitted {
+		return true, err // an outage, if anything, which says nothing of the request
+	}
+	if job.refusals+1 >= o.MaxAttempts {
 		return true, s.failDeferred(dctx, job)
 	}
-	return true, err
+	return true, errors.Join(err, s.countRefusal(dctx, job))
+}
+
+// countRefusal notes one more attempt that the database refused, unless somebody
+// has ended the request meanwhile.
+func (s *Store) countRefusal(ctx context.Context, job *leased) error {
+	return s.inTransaction(ctx, "count a refusal", func(t *transaction) error {
+		t.q.reset("UPDATE deferred_requests SET attempts = ")
+		t.q.bind(job.refusals + 1)
+		t.q.add(" WHERE user_id = ")
+		t.q.bind(job.user)
+		t.q.add(" AND idempotency_key = ")
+		t.q.bind(string(job.key))
+		_, err := t.conn.ExecContext(ctx, string(t.q.text), t.q.args...)
+		return err
+	})
 }
 
 // lease takes the request that waits longest and is nobody's, one that cannot be
-// read as well: the others are behind it.
+// read as well: the others are behind it. A lease that ends later than any can was
+// given by a clock that has gone back since, and is nobody's: it may be years.
 func (s *Store) lease(ctx context.Context, length time.Duration) (job *leased, err error) {
 	err = s.inTransaction(ctx, "lease a deferred request", func(t *transaction) error {
 		job = nil
 		var key pair
 		var content []byte
 		var now instant
-		var attempts int
+		var refusals int
 		t.q.reset("SELECT user_id, idempotency_key, content, attempts, " + t.d.now + " FROM deferred_requests WHERE lease_until <= " +
-			t.d.now + " ORDER BY lease_until LIMIT 1" + t.d.skipLocked)
+			t.d.now + " OR lease_until > " + t.d.later(length) + " ORDER BY lease_until LIMIT 1" + t.d.skipLocked)
 		found := false
 		if err := t.rows(func(rows *sql.Rows) error {
 			found = true
-			return rows.Scan(&key.first, &key.second, &content, &attempts, &now)
+			return rows.Scan(&key.first, &key.second, &content, &refusals, &now)
 		}); err != nil || !found {
 			return err
 		}
-		job = &leased{user: key.first, key: order.Key(key.second), attempts: attempts + 1}
+		job = &leased{user: key.first, key: order.Key(key.second), refusals: refusals}
 		if job.cmd, err = readDeferred(key, content); err != nil {
 			job.fault = order.Undecided(order.OutcomeNotCommitted, fmt.Errorf("%w: %w: a deferred request: %w", order.ErrInternal, errUnreadable, err))
 		}
-		t.q.reset("UPDATE deferred_requests SET attempts = attempts + 1, lease_until = ")
+		t.q.reset("UPDATE deferred_requests SET lease_until = ")
 		t.q.bind(t.d.instant(now.Add(length)))
 		t.q.add(" WHERE user_id = ")
 		t.q.bind(key.first)

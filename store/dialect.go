@@ -19,6 +19,8 @@ type dialect struct {
 	now          string // the database's clock, in the form of a time column
 	identity     string // expression that names the server
 	insertIgnore string // INSERT that leaves an existing row alone
+	// later is what that clock will show.
+	later func(by time.Duration) string
 	// onDuplicate continues an INSERT with the update of an existing row.
 	onDuplicate func(key string) string
 

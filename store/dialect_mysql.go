@@ -31,6 +31,7 @@ func mysqlDialect(server serverInfo) *dialect {
 		forUpdate:    " FOR UPDATE",
 		skipLocked:   " FOR UPDATE SKIP LOCKED",
 		now:          "UTC_TIMESTAMP(3)",
+		later:        mysqlLater,
 		identity:     server.identity,
 		insertIgnore: "INSERT IGNORE",
 		onDuplicate:  func(string) string { return " ON DUPLICATE KEY UPDATE " },
@@ -42,6 +43,10 @@ func mysqlDialect(server serverInfo) *dialect {
 		d.name = "mariadb"
 	}
 	return d
+}
+
+func mysqlLater(by time.Duration) string {
+	return "UTC_TIMESTAMP(3) + INTERVAL " + strconv.FormatInt(by.Microseconds(), 10) + " MICROSECOND"
 }
 
 // strictMode is pinned for every session: without it a key that is too long is
@@ -205,6 +210,13 @@ const (
 	erOutOfResources    = 1041
 	erCannotMakeThread  = 1135
 	erUserResources     = 1226 // connections of this account, mostly
+	erHostBlocked       = 1129 // until somebody flushes the hosts
+	erLockTableFull     = 1206 // InnoDB has no room for more locks
+	erTableChanged      = 1412 // by DDL, since the transaction began
+	erTooManyWriters    = 1637
+	erOfflineMode       = 3032 // which a member goes into that was expelled from its group
+	erNotAvailable      = 3168
+	erNoBackend         = 2003 // a client's number: MySQL Router, when it reaches no server
 	erStatementTimeout  = 1969 // MariaDB: max_statement_time
 	erQueryTimeout      = 3024 // MySQL: max_execution_time
 	erTableFull         = 1114
@@ -227,13 +239,14 @@ func classifyMySQL(err error) fault {
 			return faultReference
 		case erLockWaitTimeout:
 			return faultLockWait
-		case erLockDeadlock, erCheckread, erRollbackAtCommit:
+		case erLockDeadlock, erCheckread, erRollbackAtCommit, erTableChanged:
 			return faultConflict
 		case erConCount, erServerShutdown, erUserLimit, erQueryInterrupted, erOptionPreventsRun, erReadOnlyTx,
 			erReadOnlyMode, erIdleClosed, erDiskFull, erTableFull, erErrorDuringCommit, erUnknownCom,
 			erConnectionKilled, erSessionKilled, erBeforeDML, erRunHook, erHoldTimeout, erHoldKilled, erHoldMemberStatus,
 			erGroupNotOnline, erGroupWaitBefore, erGroupWaitAfter, erGroupStopping, erBinlogImpossible,
-			erOutOfMemory, erOutOfResources, erCannotMakeThread, erUserResources, erStatementTimeout, erQueryTimeout:
+			erOutOfMemory, erOutOfResources, erCannotMakeThread, erUserResources, erStatementTimeout, erQueryTimeout,
+			erHostBlocked, erLockTableFull, erTooManyWriters, erOfflineMode, erNotAvailable, erNoBackend:
 			return faultUnavailable
 		default:
 			return faultPermanent

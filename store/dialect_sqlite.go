@@ -15,6 +15,8 @@ import (
 // sqliteScheme begins the DSN of the embedded engine: "sqlite:/path/to/file.db".
 const sqliteScheme = "sqlite:"
 
+const sqliteNow = "CAST(round(1000 * unixepoch('now', 'subsec')) AS INTEGER)"
+
 // sqliteDialect is the embedded engine: one writer at a time for the whole file
 // (BEGIN IMMEDIATE) takes the place of row locks.
 func sqliteDialect() *dialect {
@@ -22,7 +24,8 @@ func sqliteDialect() *dialect {
 		name:         "sqlite",
 		migrations:   "sqlite",
 		begin:        "BEGIN IMMEDIATE",
-		now:          "CAST(round(1000 * unixepoch('now', 'subsec')) AS INTEGER)",
+		now:          sqliteNow,
+		later:        func(by time.Duration) string { return sqliteNow + " + " + strconv.FormatInt(by.Milliseconds(), 10) },
 		identity:     "(SELECT identity FROM server)",
 		insertIgnore: "INSERT OR IGNORE",
 		onDuplicate:  func(key string) string { return " ON CONFLICT (" + key + ") DO UPDATE SET " },

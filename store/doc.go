@@ -8,5 +8,6 @@
 // be over and then sees what it left. The unique indexes have the last word.
 //
 // MySQL, MariaDB and SQLite share one ledger; what differs is in dialect*.go.
-// The package knows neither HTTP nor Redis, and imports only order.
+// The package must not know HTTP or Redis; of ours it imports only order and
+// crash points.
 package store

@@ -56,6 +56,9 @@ func classifyCommon(err error) fault {
 // locks promised: somebody changed a locked row, or a proxy answered for it.
 var errGuard = errors.New("a guarded update did not match the rows that were locked")
 
+// errPanic says that an attempt panicked; the log says how.
+var errPanic = errors.New("a panic in the ledger")
+
 // errCommit says that COMMIT was sent, and not answered with success. Whatever
 // the server's error says, the outcome is unknown.
 var errCommit = errors.New("commit")

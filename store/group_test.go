@@ -66,6 +66,13 @@ func (h *harness) waiting() int {
 	return n
 }
 
+// unhurried are options with which a worker waits for a lock for as long as it
+// takes a test to submit what is to become one group.
+func unhurried(o Options) Options {
+	o.LockWaitTimeout, o.ReadTimeout = 8*time.Second, 9*time.Second
+	return o
+}
+
 // holdWorker makes the only worker wait for a lock that the test has, so that
 // what is submitted meanwhile becomes one group.
 func holdWorker(t *testing.T, h *harness) (release func()) {
@@ -125,7 +132,7 @@ func kinds(results []result) string {
 func TestOutcomesOfOneGroupAreTheirOwn(t *testing.T) {
 	t.Parallel()
 	onEngines(t, func(t *testing.T, dsn string) {
-		h := openHarness(t, Options{DSN: dsn, Workers: 1})
+		h := openHarness(t, unhurried(Options{DSN: dsn, Workers: 1}))
 		account(t, h, "ann", 30_00)
 		account(t, h, "bob", 5_00)
 		first := submit(t, h, command(t, "ann", "k0", potsticker(1_00)))()
@@ -155,7 +162,7 @@ func TestOutcomesOfOneGroupAreTheirOwn(t *testing.T) {
 func TestForeignWriterCostsOnlyItsOwnKey(t *testing.T) {
 	t.Parallel()
 	onEngines(t, func(t *testing.T, dsn string) {
-		h := openHarness(t, Options{DSN: dsn, Workers: 1})
+		h := openHarness(t, unhurried(Options{DSN: dsn, Workers: 1}))
 		for _, user := range []string{"ann", "bob", "cid", "dan"} {
 			account(t, h, user, 30_00)
 		}
@@ -219,12 +226,18 @@ func TestLockedUserDelaysOnlyItself(t *testing.T) {
 		require.Equal(t, "created", kinds(bob()))
 		release()
 		require.Equal(t, "created", kinds(blocked()))
+		// The command that met the lock first had its neighbours decided before it
+		// was given up for lost.
+		require.Eventually(t, func() bool {
+			n, err := h.CountOrders(t.Context(), "blocker")
+			return err == nil && n == 2
+		}, 10*time.Second, 10*time.Millisecond)
 	})
 }
 
 func TestFullQueueSaysSo(t *testing.T) {
 	t.Parallel()
-	h := openHarness(t, Options{DSN: sqliteDatabase(t), Queue: 2})
+	h := openHarness(t, unhurried(Options{DSN: sqliteDatabase(t), Queue: 2}))
 	account(t, h, "ann", 30_00)
 	release := holdWorker(t, h)
 	wait := submit(t, h, command(t, "ann", "k1", potsticker(1)), command(t, "ann", "k2", potsticker(1)))
@@ -239,7 +252,7 @@ func TestFullQueueSaysSo(t *testing.T) {
 
 func TestWithdrawnCommandIsNeverStarted(t *testing.T) {
 	t.Parallel()
-	h := openHarness(t, Options{DSN: sqliteDatabase(t)})
+	h := openHarness(t, unhurried(Options{DSN: sqliteDatabase(t)}))
 	account(t, h, "ann", 30_00)
 	release := holdWorker(t, h)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -265,7 +278,7 @@ func TestWithdrawnCommandIsNeverStarted(t *testing.T) {
 
 func TestCloseAnswersWhatWaits(t *testing.T) {
 	t.Parallel()
-	o := Options{DSN: sqliteDatabase(t)}
+	o := unhurried(Options{DSN: sqliteDatabase(t)})
 	h := openAlone(t, o)
 	account(t, h, "ann", 30_00)
 	release := holdWorker(t, h)
@@ -285,7 +298,7 @@ func TestCloseAnswersWhatWaits(t *testing.T) {
 
 func TestCloseOutOfTimeTellsTheTruth(t *testing.T) {
 	t.Parallel()
-	o := Options{DSN: sqliteDatabase(t)}
+	o := unhurried(Options{DSN: sqliteDatabase(t)})
 	h := openAlone(t, o)
 	account(t, h, "ann", 30_00)
 	release := holdWorker(t, h)
@@ -306,7 +319,7 @@ func TestCloseOutOfTimeTellsTheTruth(t *testing.T) {
 
 func TestRowsAboveTheLimitGoIntoTheNextTransaction(t *testing.T) {
 	t.Parallel()
-	h := openHarness(t, Options{DSN: sqliteDatabase(t), MaxRows: 4})
+	h := openHarness(t, unhurried(Options{DSN: sqliteDatabase(t), MaxRows: 4}))
 	account(t, h, "ann", 30_00)
 	lines := func(n int, number string) []order.Line {
 		all := make([]order.Line, n)

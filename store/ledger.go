@@ -37,10 +37,12 @@ type pending struct {
 	deferred bool        // it was accepted before and gets its answer now
 
 	// Owned by the worker.
-	unknown     bool           // a COMMIT with this command's rows was not answered
-	unknownAt   order.ServerID // by this server
-	suspect     bool           // a unique index spoke: look at the order rows, too
-	provisioned bool           // an account was opened for it
+	unknown     bool             // a COMMIT with this command's rows was not answered
+	unknownAt   order.ServerID   // by this server
+	refusal     *order.Rejection // what those rows were, when they were no order
+	refusedAt   time.Time        // by the database's clock
+	suspect     bool             // a unique index spoke: look at the order rows, too
+	provisioned bool             // an account was opened for it
 
 	queued time.Time
 	span   trace.Span // nil without tracing
@@ -160,10 +162,11 @@ func (p *pending) deliver(d order.Decision, err error) {
 	}
 }
 
-// fail answers with what is known of the command.
+// fail answers with what is known of the command. Where the key has a record that
+// cannot be read, an earlier attempt may have made the order.
 func (p *pending) fail(err error) {
 	outcome := order.OutcomeNotCommitted
-	if p.unknown {
+	if p.unknown || errors.Is(err, errUnreadable) {
 		outcome = order.OutcomeUnknown
 	}
 	p.deliver(order.Decision{}, order.Undecided(outcome, err))

@@ -15,11 +15,13 @@ var _ order.Lifecycle = (*Store)(nil)
 // before anything else.
 func (s *Store) Cancel(ctx context.Context, userID string, id order.ID) (order.Transition, error) {
 	var result order.Transition
+	cancelled := false // by an attempt whose COMMIT was not answered, if there is another
 	err := s.inTransaction(ctx, "cancel an order", func(t *transaction) error {
-		t.q.reset("SELECT user_id FROM users WHERE user_id = ")
+		var balance money
+		t.q.reset("SELECT balance FROM users WHERE user_id = ")
 		t.q.bind(userID)
 		t.q.add(t.d.forUpdate)
-		if err := t.rows(func(rows *sql.Rows) error { return rows.Scan(new(string)) }); err != nil {
+		if err := t.rows(func(rows *sql.Rows) error { return rows.Scan(&balance) }); err != nil {
 			return err
 		}
 		o, err := t.lockOrder(id)
@@ -32,12 +34,18 @@ func (s *Store) Cancel(ctx context.Context, userID string, id order.ID) (order.T
 		if result, err = t.move(o, order.Cancelled); err != nil {
 			return err
 		}
+		if cancelled && result.Effect == order.AlreadyThere {
+			result.Effect = order.Applied
+			return nil
+		}
 		if result.Effect == order.Applied {
-			if err := t.giveBack(o); err != nil {
+			if err := t.giveBack(o, balance.Amount); err != nil {
 				return err
 			}
 		}
-		return t.insertEvent(id, order.EventCancelled, &result, nil)
+		err = t.insertEvent(id, order.EventCancelled, &result, nil)
+		cancelled = err == nil && result.Effect == order.Applied
+		return err
 	})
 	return result, err
 }
@@ -45,6 +53,7 @@ func (s *Store) Cancel(ctx context.Context, userID string, id order.ID) (order.T
 // Ship implements [order.Lifecycle].
 func (s *Store) Ship(ctx context.Context, id order.ID) (order.Transition, error) {
 	var result order.Transition
+	shipped := false // by an attempt whose COMMIT was not answered, if there is another
 	err := s.inTransaction(ctx, "ship an order", func(t *transaction) error {
 		o, err := t.lockOrder(id)
 		if err != nil {
@@ -53,7 +62,13 @@ func (s *Store) Ship(ctx context.Context, id order.ID) (order.Transition, error)
 		if result, err = t.move(o, order.Shipped); err != nil {
 			return err
 		}
-		return t.insertEvent(id, order.EventShipped, &result, nil)
+		if shipped && result.Effect == order.AlreadyThere {
+			result.Effect = order.Applied
+			return nil
+		}
+		err = t.insertEvent(id, order.EventShipped, &result, nil)
+		shipped = err == nil && result.Effect == order.Applied
+		return err
 	})
 	return result, err
 }
@@ -100,24 +115,38 @@ func (t *transaction) move(o order.Order, to order.Status) (order.Transition, er
 	return result, err
 }
 
-// giveBack returns the amount and the stock that was taken.
-func (t *transaction) giveBack(o order.Order) error {
-	t.q.reset("UPDATE users SET balance = balance + ")
-	t.q.amount(o.Line.Amount)
-	t.q.add(" WHERE user_id = ")
-	t.q.bind(o.UserID)
-	if err := t.exec(1); err != nil {
+// giveBack returns the amount to a balance that is locked, and the stock that was
+// taken. As in [transaction.write] a number is replaced, not counted up.
+func (t *transaction) giveBack(o order.Order, balance order.Amount) error {
+	if err := t.replace("users", "user_id", "balance", []string{o.UserID}, func(_ string, was bool) {
+		if was {
+			t.q.amount(balance)
+		} else {
+			t.q.amount(balance + o.Line.Amount)
+		}
+	}); err != nil {
 		return err
 	}
-	t.q.reset("UPDATE stock SET available = available + ")
-	t.q.bind(o.Line.Quantity)
-	t.q.add(" WHERE sku = ")
+	var limited []string // no row: nothing had been taken
+	var available int64
+	t.q.reset("SELECT available FROM stock WHERE sku = ")
 	t.q.bind(o.Line.SKU)
 	t.q.add(" AND EXISTS (SELECT 1 FROM orders WHERE order_id = ")
 	t.q.bind(o.ID[:])
-	t.q.add(" AND stock_taken)")
-	_, err := t.conn.ExecContext(t.ctx, string(t.q.text), t.q.args...) // no row: nothing had been taken
-	return err
+	t.q.add(" AND stock_taken)" + t.d.forUpdate)
+	if err := t.rows(func(rows *sql.Rows) error {
+		limited = []string{o.Line.SKU}
+		return rows.Scan(&available)
+	}); err != nil {
+		return err
+	}
+	return t.replace("stock", "sku", "available", limited, func(_ string, was bool) {
+		if was {
+			t.q.bind(available)
+		} else {
+			t.q.bind(available + o.Line.Quantity)
+		}
+	})
 }
 
 // insertEvent records what a change came to.

@@ -12,6 +12,7 @@ import (
 // deliveries of one message, and two messages for one order, follow each other.
 func (s *Store) Apply(ctx context.Context, m order.PaymentMessage) (order.Transition, error) {
 	var result order.Transition
+	recorded := false // by an attempt whose COMMIT was not answered, if there is another
 	err := s.inTransaction(ctx, "apply a payment event", func(t *transaction) error {
 		o, missing := t.lockOrder(m.OrderID)
 		if missing != nil && !errors.Is(missing, sql.ErrNoRows) {
@@ -26,7 +27,7 @@ func (s *Store) Apply(ctx context.Context, m order.PaymentMessage) (order.Transi
 			return t.park(&m)
 		case digest != nil:
 			result = consumed
-			result.Duplicate, result.Order = true, o
+			result.Duplicate, result.Order = !recorded, o
 			return nil
 		case missing != nil:
 			return missing // not there yet: leave nothing that would swallow the retry
@@ -37,13 +38,25 @@ func (s *Store) Apply(ctx context.Context, m order.PaymentMessage) (order.Transi
 		if err := t.insertEvent(o.ID, m.Type, &result, &m); err != nil {
 			return err
 		}
-		return t.insertConsumed(&m, &result)
+		err = t.insertConsumed(&m, &result)
+		recorded = err == nil
+		return err
 	})
 	return result, err
 }
 
-// pay decides what an event that was not seen before comes to.
+// pay decides what an event that was not seen before comes to. One payment is owed
+// back once, however many messages tell of it.
 func (t *transaction) pay(o order.Order, m *order.PaymentMessage) (order.Transition, error) {
+	result, err := t.use(o, m)
+	if err == nil && result.RefundOwed {
+		result.RefundOwed, err = t.notOwedYet(m)
+	}
+	return result, err
+}
+
+// use makes use of the money that an event tells of, where the order has one.
+func (t *transaction) use(o order.Order, m *order.PaymentMessage) (order.Transition, error) {
 	if m.Type != order.EventPaymentSucceeded {
 		return order.Transition{Effect: order.Noted, Order: o}, nil
 	}
@@ -62,6 +75,24 @@ func (t *transaction) pay(o order.Order, m *order.PaymentMessage) (order.Transit
 	// A second payment, or one for a cancelled order, is money without a use.
 	result.RefundOwed = err == nil && result.Effect != order.Applied
 	return result, err
+}
+
+// notOwedYet reports whether no event has a refund of this payment on record. The
+// order's lock makes it true.
+func (t *transaction) notOwedYet(m *order.PaymentMessage) (bool, error) {
+	t.q.reset("SELECT event_id FROM order_events WHERE order_id = ")
+	t.q.bind(m.OrderID[:])
+	t.q.add(" AND provider_reference = ")
+	t.q.bind(m.ProviderReference)
+	t.q.add(" AND amount = ")
+	t.q.amount(m.Amount)
+	t.q.add(" AND refund_owed LIMIT 1")
+	none := true
+	err := t.rows(func(rows *sql.Rows) error {
+		none = false
+		return rows.Scan(new(int64))
+	})
+	return none, err
 }
 
 // claimant returns the order that a payment took effect on, or zero.

@@ -16,6 +16,9 @@ type writes struct {
 	settled []writtenRecord         // deferred requests that get their answer: updated, not inserted
 	spent   map[string]order.Amount // by user
 	taken   map[string]int64        // by limited SKU
+	// What is left of balances and stock, of these and others.
+	balances map[string]order.Amount
+	stock    map[string]int64
 }
 
 type writtenRecord struct {
@@ -30,7 +33,10 @@ func (w *writes) empty() bool { return len(w.orders)+len(w.records)+len(w.settle
 // it goes, so that each command sees those before it.
 func (w *worker) plan(v *view, group []*pending) ([]outcome, *writes) {
 	outcomes := make([]outcome, len(group))
-	out := &writes{now: instant{v.now}, spent: map[string]order.Amount{}, taken: map[string]int64{}}
+	out := &writes{
+		now: instant{v.now}, spent: map[string]order.Amount{}, taken: map[string]int64{},
+		balances: v.balances, stock: v.stock,
+	}
 	for i, p := range group {
 		_, account := v.balances[p.cmd.UserID]
 		switch rec, recorded := v.records[p.pair()]; {
@@ -62,6 +68,7 @@ func (w *worker) plan(v *view, group []*pending) ([]outcome, *writes) {
 // known answers a command whose key is recorded already.
 func known(p *pending, rec *record) outcome {
 	kind := order.Replayed
+	var why *order.Rejection
 	switch {
 	case rec.receipt.Digest != p.cmd.Digest:
 		kind = order.Reused
@@ -69,8 +76,10 @@ func known(p *pending, rec *record) outcome {
 		kind = order.InProgress // accepted, to be carried out
 	case !rec.orderID.IsZero() && rec.orderID == p.ids[0]:
 		kind = order.Created // by an earlier attempt of this very command
+	case p.refusal != nil && rec.receipt.State == order.Failed && rec.receipt.FirstSeen.Equal(p.refusedAt):
+		kind, why = order.Rejected, p.refusal // likewise
 	}
-	return outcome{decision: order.Decision{Kind: kind, Receipt: rec.receipt, Remembered: true}}
+	return outcome{decision: order.Decision{Kind: kind, Receipt: rec.receipt, Remembered: true, Rejection: why}}
 }
 
 func (w *worker) planFresh(v *view, p *pending, out *writes) outcome {

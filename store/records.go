@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"strings"
 
 	"github.com/oncegate/oncegate/order"
 )
@@ -18,27 +19,37 @@ type record struct {
 const recordColumns = "user_id, idempotency_key, operation, request_digest, status, order_id, " +
 	"response_status, response_type, response_location, response_body, created_at"
 
-// readRecords reads the records of the keys into the map. It returns the keys
-// whose stored answer was compacted: rebuildRecords answers those.
-func readRecords(ctx context.Context, from queryer, q *query, keys []pair, server order.ServerID, into map[pair]*record) (compacted []pair, err error) {
-	q.reset("SELECT " + recordColumns + " FROM idempotency_records WHERE ")
+// ownOrderIsThere tells whether a record's order is there, and is of its key.
+const ownOrderIsThere = `EXISTS (SELECT 1 FROM orders WHERE orders.order_id = idempotency_records.order_id
+	AND orders.user_id = idempotency_records.user_id AND orders.idempotency_key = idempotency_records.idempotency_key)`
+
+// readRecords reads the records of the keys into the map, with the server that
+// they were read from: it need not be the one that answered anybody else last. It
+// returns the keys whose stored answer was compacted: rebuildRecords answers those.
+func readRecords(ctx context.Context, from queryer, q *query, keys []pair, into map[pair]*record) (compacted []pair, err error) {
+	q.reset("SELECT " + recordColumns + ", " + q.d.identity + ", " + ownOrderIsThere + " FROM idempotency_records WHERE ")
 	q.pairs("idempotency_key", keys)
 	err = scanRows(ctx, from, q, func(rows *sql.Rows) error {
 		var key pair
 		var digest, id []byte
 		var created instant
-		rec := &record{receipt: order.Receipt{Server: server}}
+		var server string
+		var made bool
+		rec := &record{}
 		r := &rec.receipt
 		if err := rows.Scan(&key.first, &key.second, &rec.operation, &digest, &r.State, &id, &r.Response.Status,
-			&r.Response.ContentType, &r.Response.Location, &r.Response.Body, &created); err != nil {
-			return err
+			&r.Response.ContentType, &r.Response.Location, &r.Response.Body, &created, &server, &made); err != nil {
+			return fmt.Errorf("%w: a record: %w", errUnreadable, err)
 		}
 		if len(digest) != len(r.Digest) || (id != nil && len(id) != len(rec.orderID)) {
 			return fmt.Errorf("%w: a record's digest or order id has the wrong length", errUnreadable)
 		}
 		copy(r.Digest[:], digest)
 		copy(rec.orderID[:], id)
-		r.FirstSeen = created.Time
+		r.FirstSeen, r.Server = created.Time, serverID(server)
+		if !rec.sound(made) {
+			return fmt.Errorf("%w: a record that nothing could have written", errUnreadable)
+		}
 		if r.Response.Body == nil && r.State == order.Succeeded {
 			compacted = append(compacted, key)
 		}
@@ -46,6 +57,33 @@ func readRecords(ctx context.Context, from queryer, q *query, keys []pair, serve
 		return nil
 	})
 	return compacted, err
+}
+
+// sound reports whether a record is one that this program writes, as far as that
+// can be told: a text or bytes that became others are not seen. made says that its
+// order is there. What is not sound is not answered with, and not decided anew.
+func (rec *record) sound(made bool) bool {
+	r := &rec.receipt
+	resp := &r.Response
+	if (rec.operation != order.CreateOrder && rec.operation != order.CreateBatch) || r.Digest == (order.Digest{}) || r.FirstSeen.IsZero() {
+		return false
+	}
+	switch r.State {
+	case order.Processing: // without an answer
+		return rec.orderID.IsZero() && resp.Status == 0 && len(resp.Body) == 0
+	case order.Succeeded:
+		compacted := resp.Body == nil
+		return made && resp.Status >= 200 && resp.Status <= 299 && (compacted || len(resp.Body) > 0) && headers(resp)
+	case order.Failed:
+		return rec.orderID.IsZero() && resp.Status >= 400 && resp.Status <= 599 && len(resp.Body) > 0 && headers(resp)
+	default:
+		return false
+	}
+}
+
+// headers reports whether what goes into the head of an answer may stand there.
+func headers(r *order.Response) bool {
+	return r.ContentType != "" && !strings.ContainsFunc(r.ContentType+r.Location, func(c rune) bool { return c < ' ' || c > '~' })
 }
 
 // rebuildRecords answers from the order rows where the record's answer was
@@ -73,34 +111,46 @@ func rebuildRecords(ctx context.Context, from queryer, q *query, keys []pair, se
 			into[key] = rec
 		case rec.receipt.Response.Body != nil:
 			continue // its answer is there, byte for byte
+		case rec.receipt.Digest != digestOf(rec.operation, orders):
+			return fmt.Errorf("%w: orders that are not what was answered", errUnreadable)
 		}
 		for i := range orders {
 			orders[i].Status = order.Pending // as it was answered first
 		}
 		rec.receipt.Response = r.Created(rec.operation, orders)
 	}
+	for _, key := range keys {
+		if rec := into[key]; rec != nil && rec.receipt.State == order.Succeeded && rec.receipt.Response.Body == nil {
+			return fmt.Errorf("%w: a record whose orders are gone", errUnreadable)
+		}
+	}
 	return nil
 }
 
 // recordOf reconstructs the record of orders that have none.
 func recordOf(orders []order.Order, server order.ServerID) *record {
-	lines := make([]order.Line, len(orders))
-	for i := range orders {
-		lines[i] = orders[i].Line
-	}
 	op := order.CreateOrder
 	if len(orders) > 1 {
 		op = order.CreateBatch
 	}
-	rec := &record{operation: op, orderID: orders[0].ID, receipt: order.Receipt{
-		State: order.Succeeded, FirstSeen: orders[0].CreatedAt, Server: server,
+	return &record{operation: op, orderID: orders[0].ID, receipt: order.Receipt{
+		Digest: digestOf(op, orders), State: order.Succeeded, FirstSeen: orders[0].CreatedAt, Server: server,
 	}}
-	// Rows that no command could have made have no digest that a command could
-	// have: whoever sends the key again is told that it is taken.
-	if c, err := order.NewCommand(op, orders[0].UserID, orders[0].Key, lines); err == nil {
-		rec.receipt.Digest = c.Digest
+}
+
+// digestOf is the digest of the command that made the orders of one key. Rows that
+// no command could have made have none that a command could have: whoever sends
+// the key again is told that it is taken.
+func digestOf(op order.Operation, orders []order.Order) order.Digest {
+	lines := make([]order.Line, len(orders))
+	for i := range orders {
+		lines[i] = orders[i].Line
 	}
-	return rec
+	c, err := order.NewCommand(op, orders[0].UserID, orders[0].Key, lines)
+	if err != nil {
+		return order.Digest{}
+	}
+	return c.Digest
 }
 
 // Find implements [order.Ledger].
@@ -136,9 +186,9 @@ func (s *Store) find(ctx context.Context, from queryer, userID string, key order
 	q := query{d: s.d}
 	keys := []pair{{userID, string(key)}}
 	found := map[pair]*record{}
-	compacted, err := readRecords(ctx, from, &q, keys, s.Identity(), found)
+	compacted, err := readRecords(ctx, from, &q, keys, found)
 	if err == nil && len(compacted) > 0 {
-		err = rebuildRecords(ctx, from, &q, compacted, s.Identity(), found, s.o.Renderer)
+		err = rebuildRecords(ctx, from, &q, compacted, 0, found, s.o.Renderer) // all of them have a record, which names the server
 	}
 	if err != nil {
 		return order.Receipt{}, err

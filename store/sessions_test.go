@@ -52,6 +52,8 @@ func TestAServerThatIsShortOfSomethingIsAskedAgain(t *testing.T) {
 		for _, code := range []uint16{
 			1021, 1037, 1040, 1041, 1114, 1135, 1203, 1226, // disk, memory, connections, table space, threads, connections of the user
 			1317, 1969, 3024, // a statement that was interrupted, or took too long
+			1129, 1206, 1412, 1637, // a host that is blocked, locks, a table that changed, writers
+			2003, 3032, 3168, // a router without a server, a server that is offline or not available
 		} {
 			short := faultproxy.AnswerError{Code: code, Message: "something is short"}
 			key := fmt.Sprint(code)

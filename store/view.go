@@ -67,7 +67,7 @@ func (t *transaction) readRecords(v *view, group []*pending, r order.Renderer) e
 		}
 	}
 	if len(keys) > 0 {
-		compacted, err := readRecords(t.ctx, t.conn, t.q, sortedPairs(keys), v.server, v.records)
+		compacted, err := readRecords(t.ctx, t.conn, t.q, sortedPairs(keys), v.records)
 		if err != nil {
 			return err
 		}

@@ -29,8 +29,7 @@ const (
 
 func (w *worker) run() {
 	for {
-		first := w.held
-		w.held = nil
+		first := w.waiting()
 		if first == nil {
 			var ok bool
 			if first, ok = <-w.queue; !ok {
@@ -39,6 +38,23 @@ func (w *worker) run() {
 			w.s.metrics.waiting.Dec()
 		}
 		w.decide(w.gather(first))
+	}
+}
+
+// waiting takes what has waited longest, nil when nothing waits.
+func (w *worker) waiting() *pending {
+	if p := w.held; p != nil {
+		w.held = nil
+		return p
+	}
+	select {
+	case p, ok := <-w.queue:
+		if ok {
+			w.s.metrics.waiting.Dec()
+		}
+		return p // nil when the queue is closed
+	default:
+		return nil
 	}
 }
 
@@ -76,30 +92,35 @@ func (w *worker) gather(first *pending) []*pending {
 
 // attempted is a group and how often it was tried.
 type attempted struct {
-	group []*pending
-	times int
+	group  []*pending
+	times  int
+	locked bool // somebody has a row that it needs, and nobody was let go first since
 }
 
 // decide tries a group until each of its commands has an answer. What cannot be
 // told apart is retried whole; what one command caused is retried one by one,
-// round by round, so that it costs its neighbours no more than one turn.
+// round by round, so that it costs its neighbours no more than one turn. And
+// those who come meanwhile: before a row that somebody has is waited for once
+// more, what has gathered is decided.
 func (w *worker) decide(group []*pending) {
-	if len(group) == 0 {
-		return
-	}
+	var a attempted
+	todo := []attempted{{group: group}}
 	defer func() {
 		if p := recover(); p != nil {
-			w.s.o.Logger.Error("panic in the ledger", "panic", p, "stack", string(debug.Stack()))
-			for _, c := range group {
-				c.unknown = true
-				c.fail(order.ErrInternal)
+			w.s.logPanic(p)
+			for _, a := range append(todo, a) {
+				for _, c := range a.group {
+					c.unknown = true
+					c.fail(order.ErrInternal)
+				}
 			}
 		}
 	}()
-	todo := []attempted{{group: group}}
 	for len(todo) > 0 {
-		a := todo[0]
-		todo = todo[1:]
+		a, todo = w.next(todo)
+		if len(a.group) == 0 {
+			continue
+		}
 		f := w.try(a.group)
 		if f == nil {
 			continue
@@ -113,11 +134,29 @@ func (w *worker) decide(group []*pending) {
 		case f.fault == faultPermanent:
 			w.giveUp(a.group, fmt.Errorf("%w: %w", order.ErrInternal, f.err))
 		case w.again(a, f):
+			a.locked = f.fault == faultLockWait
 			todo = append(todo, a)
 		default:
 			w.giveUp(a.group, fmt.Errorf("%w: %w", order.ErrUnavailable, f.err))
 		}
 	}
+}
+
+// next takes the first group of the list, or what has gathered meanwhile when that
+// one would wait for a row.
+func (w *worker) next(todo []attempted) (attempted, []attempted) {
+	a := &todo[0]
+	if a.locked && len(todo) <= w.s.o.MaxBatch {
+		if p := w.waiting(); p != nil {
+			a.locked = false
+			return attempted{group: w.gather(p)}, todo
+		}
+	}
+	return *a, todo[1:]
+}
+
+func (s *Store) logPanic(p any) {
+	s.o.Logger.Error("panic in the ledger", "panic", p, "stack", string(debug.Stack()))
 }
 
 // again waits a little, with jitter, and reports whether another attempt has a

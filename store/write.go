@@ -8,9 +8,10 @@ import (
 	"github.com/oncegate/oncegate/order"
 )
 
-// write sends what the plan decided. Balances and stock keep their condition
-// although both were checked under the lock: a guard costs nothing and holds
-// against whoever does not take the locks.
+// write sends what the plan decided. Balances and stock are replaced, on the
+// condition that they are what was read under the lock, and never counted down:
+// it costs nothing, holds against whoever does not take the locks, and a
+// statement that a middlebox sends twice takes once.
 func (t *transaction) write(w *writes) error {
 	steps := []func(*writes) error{t.insertOrders, t.insertRecords, t.settleRecords, t.updateBalances, t.updateStock}
 	for _, step := range steps {
@@ -140,35 +141,48 @@ func (t *transaction) settleRecords(w *writes) error {
 
 func (t *transaction) updateBalances(w *writes) error {
 	crashpoint.Hit(crashpoint.BeforeUpdateBalances)
-	return t.subtract("users", "user_id", "balance", slices.Sorted(maps.Keys(w.spent)), func(user string) { t.q.amount(w.spent[user]) })
+	return t.replace("users", "user_id", "balance", slices.Sorted(maps.Keys(w.spent)), func(user string, was bool) {
+		left := w.balances[user]
+		if was {
+			left += w.spent[user]
+		}
+		t.q.amount(left)
+	})
 }
 
 func (t *transaction) updateStock(w *writes) error {
 	crashpoint.Hit(crashpoint.BeforeUpdateStock)
-	return t.subtract("stock", "sku", "available", slices.Sorted(maps.Keys(w.taken)), func(sku string) { t.q.bind(w.taken[sku]) })
+	return t.replace("stock", "sku", "available", slices.Sorted(maps.Keys(w.taken)), func(sku string, was bool) {
+		left := w.stock[sku]
+		if was {
+			left += w.taken[sku]
+		}
+		t.q.bind(left)
+	})
 }
 
-// subtract takes from a column of several rows in one statement, on the
-// condition that each has as much.
-func (t *transaction) subtract(table, key, column string, keys []string, write func(key string)) error {
+// replace sets a column of several rows in one statement, on the condition that
+// each is what it was. write adds the value of a key: what it becomes, or what
+// it was.
+func (t *transaction) replace(table, key, column string, keys []string, write func(key string, was bool)) error {
 	if len(keys) == 0 {
 		return nil
 	}
-	each := func() {
+	each := func(was bool) {
 		t.q.add("CASE " + key)
 		for _, k := range keys {
 			t.q.add(" WHEN ")
 			t.q.bind(k)
 			t.q.add(" THEN ")
-			write(k)
+			write(k, was)
 		}
 		t.q.add(" END")
 	}
-	t.q.reset("UPDATE " + table + " SET " + column + " = " + column + " - ")
-	each()
+	t.q.reset("UPDATE " + table + " SET " + column + " = ")
+	each(false)
 	t.q.add(" WHERE " + key + " IN ")
 	list(t.q, keys)
-	t.q.add(" AND " + column + " >= ")
-	each()
+	t.q.add(" AND " + column + " = ")
+	each(true)
 	return t.exec(len(keys))
 }

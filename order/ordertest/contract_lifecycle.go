@@ -47,6 +47,7 @@ func RunLifecycle(t *testing.T, open func(t *testing.T) LifecycleHarness) {
 		{"OnePaymentPaysOneOrder", paymentElsewhere},
 		{"WrongAmountsNeverPay", wrongAmounts},
 		{"PaymentsWithoutUseAreOwedBack", refundsOwed},
+		{"OnePaymentIsOwedBackOnce", refundOnce},
 		{"FailuresAndRefundsChangeNoState", notedOnly},
 		{"EventsInAnyOrderFollowTheModel", anyOrder},
 		{"EventsOnFourThreadsEndAlike", fourThreads},

@@ -156,6 +156,31 @@ func refundsOwed(t *testing.T, d *lifeDesk) {
 	d.messages(4, 0)
 }
 
+// refundOnce: however many messages tell of a payment, it is paid back once.
+func refundOnce(t *testing.T, d *lifeDesk) {
+	cancelled, paid, wrong := d.place(), d.place(), d.place()
+	d.cancel(cancelled, order.Applied)
+	d.apply(d.payment(paid, "m", "r"), order.Applied)
+	for want, m := range map[order.Effect]order.PaymentMessage{
+		order.Impossible:   d.payment(cancelled, "m-1", "r-1"),
+		order.AlreadyThere: d.payment(paid, "m-2", "r-2"),
+		order.WrongAmount:  d.message(order.EventPaymentSucceeded, wrong, "m-3", "r-3", price-1),
+	} {
+		d.refund(m, want)
+		m.MessageID += "-again"
+		require.False(t, d.apply(m, want).RefundOwed, "the provider sent it again under another id")
+		m.Consumer = unique("consumer")
+		got := d.apply(m, want)
+		require.False(t, got.RefundOwed, "it came by another way as well")
+		require.False(t, got.Duplicate)
+		d.refunds(m.OrderID, 1)
+	}
+	d.refund(d.payment(cancelled, "m-4", "r-4"), order.Impossible)
+	d.refunds(cancelled, 2)
+	d.refund(d.message(order.EventPaymentSucceeded, wrong, "m-5", "r-3", price-2), order.WrongAmount)
+	d.refunds(wrong, 2)
+}
+
 func notedOnly(t *testing.T, d *lifeDesk) {
 	id := d.place()
 	for _, want := range []order.Status{order.Pending, order.Paid, order.Shipped} {

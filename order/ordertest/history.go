@@ -10,12 +10,19 @@ import (
 type history struct {
 	events   []event
 	claimed  map[string]order.ID // by provider reference: the order that it paid
+	owed     map[paymentOf]bool  // payments that are owed back
 	consumed map[messageOf]consumed
 	parked   map[messageOf]map[order.Digest][]byte // bodies
 }
 
 type (
 	messageOf struct{ consumer, id string }
+
+	paymentOf struct {
+		orderID   order.ID
+		reference string
+		amount    order.Amount
+	}
 
 	event struct {
 		orderID    order.ID
@@ -33,6 +40,7 @@ type (
 func newHistory() history {
 	return history{
 		claimed:  map[string]order.ID{},
+		owed:     map[paymentOf]bool{},
 		consumed: map[messageOf]consumed{},
 		parked:   map[messageOf]map[order.Digest][]byte{},
 	}
@@ -96,6 +104,11 @@ func (t *tables) apply(m *order.PaymentMessage, at time.Time) (order.Transition,
 		return order.Transition{}, order.ErrNotFound // and nothing that would swallow the retry
 	}
 	result := t.pay(o, m, at)
+	if result.RefundOwed { // one payment is owed back once
+		payment := paymentOf{o.ID, m.ProviderReference, m.Amount}
+		result.RefundOwed = !t.history.owed[payment]
+		t.history.owed[payment] = true
+	}
 	t.history.events = append(t.history.events, event{o.ID, m.Type, result.Effect, result.RefundOwed})
 	t.history.consumed[name] = consumed{m.Digest, result}
 	return result, nil

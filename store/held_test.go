@@ -1,0 +1,156 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/oncegate/oncegate/internal/faultproxy"
+	"github.com/oncegate/oncegate/order"
+)
+
+// A statement that waits for a lock is killed, or its session is.
+func TestAKilledStatementMakesOneOrder(t *testing.T) {
+	t.Parallel()
+	for _, kill := range []string{"KILL QUERY", "KILL"} {
+		t.Run(kill, func(t *testing.T) {
+			t.Parallel()
+			onServers(t, func(t *testing.T, dsn string) {
+				// Nothing but the kill ends the wait.
+				h, proxy := behindProxy(t, dsn, func(o *Options) {
+					o.LockWaitTimeout, o.ReadTimeout, o.WaitTimeout = 50*time.Second, 55*time.Second, time.Minute
+				})
+				var session int
+				require.NoError(t, h.writes.QueryRowContext(t.Context(), "SELECT CONNECTION_ID()").Scan(&session))
+				release := holdUser(t, dsn, "ann")
+				defer release()
+				locks := countLocks(proxy)
+				answered := make(chan result, 1)
+				c := command(t, "ann", "k", potsticker(1_00))
+				go func() {
+					ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+					defer cancel()
+					d, err := h.Decide(ctx, c)
+					answered <- result{d, err}
+				}()
+				onRawSession(t, dsn, func(db *sql.DB) {
+					require.Eventually(t, func() bool {
+						if locks.Load() == 1 {
+							_, _ = db.ExecContext(t.Context(), fmt.Sprint(kill, " ", session)) // it may have come too early, or be gone
+						}
+						return locks.Load() > 1
+					}, 40*time.Second, 10*time.Millisecond, "it is run again")
+				})
+				release()
+				require.Equal(t, "created", kinds([]result{<-answered}))
+				n, err := h.CountOrders(t.Context(), "ann")
+				require.NoError(t, err)
+				require.Equal(t, 1, n)
+				requireSound(t, h)
+			})
+		})
+	}
+}
+
+// countLocks counts the statements that lock users' rows.
+func countLocks(proxy *faultproxy.MySQLProxy) *atomic.Int32 {
+	var locks atomic.Int32
+	proxy.OnQuery(func(q string) faultproxy.Action {
+		if strings.HasPrefix(q, "SELECT user_id, balance") {
+			locks.Add(1)
+		}
+		return faultproxy.Pass
+	})
+	return &locks
+}
+
+// holdUser locks a user's row as another program, until release.
+func holdUser(t *testing.T, dsn, user string) (release func()) {
+	t.Helper()
+	db, err := sql.Open("mysql", dsn)
+	require.NoError(t, err)
+	tx, err := db.BeginTx(t.Context(), nil)
+	require.NoError(t, err)
+	_, err = tx.ExecContext(t.Context(), "SELECT user_id FROM users WHERE user_id = ? FOR UPDATE", user)
+	require.NoError(t, err)
+	return sync.OnceFunc(func() {
+		require.NoError(t, tx.Rollback())
+		require.NoError(t, db.Close())
+	})
+}
+
+// Callers leave while their commands wait for a row: what they are told is true,
+// and not each of them has the server wait for it.
+func TestAWaitWhoseCallerLeftIsBounded(t *testing.T) {
+	t.Parallel()
+	onServers(t, func(t *testing.T, dsn string) {
+		h, proxy := behindProxy(t, dsn)
+		release := holdUser(t, dsn, "ann")
+		defer release()
+		locks := countLocks(proxy)
+		const callers = 40
+		errs := make([]error, callers)
+		commands := make([]*order.Command, callers)
+		var all sync.WaitGroup
+		for i := range callers {
+			commands[i] = command(t, "ann", fmt.Sprint("k", i), potsticker(1))
+			all.Go(func() {
+				ctx, cancel := context.WithTimeout(context.Background(), time.Duration(300+5*i)*time.Millisecond)
+				defer cancel()
+				_, errs[i] = h.Decide(ctx, commands[i])
+			})
+		}
+		all.Wait()
+		require.Positive(t, locks.Load())
+		require.Less(t, locks.Load(), int32(callers/4))
+		release()
+		for i, err := range errs {
+			require.ErrorIs(t, err, order.ErrUnavailable)
+			require.Equal(t, "created", kinds(submit(t, h, commands[i])()), "nothing was made behind a lock that was not given")
+		}
+		n, err := h.CountOrders(t.Context(), "ann")
+		require.NoError(t, err)
+		require.Equal(t, callers, n)
+		requireSound(t, h)
+	})
+}
+
+// A gateway that is frozen with a user's row holds up nobody for longer than a
+// session of its may idle: until then whoever needs the row hears in time that it
+// was not made.
+func TestAFrozenGatewayLosesItsLocks(t *testing.T) {
+	t.Parallel()
+	onServers(t, func(t *testing.T, dsn string) {
+		o := Options{DSN: dsn, Workers: 1, LockWaitTimeout: time.Second, ReadTimeout: 2 * time.Second, WaitTimeout: 4 * time.Second}
+		frozen, h := openHarness(t, o), openHarness(t, o)
+		account(t, h, "ann", 100_00)
+		account(t, h, "bob", 100_00)
+		held, err := frozen.begin(t.Context(), &query{})
+		require.NoError(t, err)
+		defer held.end()
+		require.NoError(t, held.lockUsers(newView(), []*pending{{cmd: command(t, "ann", "other", potsticker(1_00))}}))
+
+		try := func(user string) error {
+			ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
+			defer cancel()
+			_, err := h.Decide(ctx, command(t, user, "k", potsticker(1_00)))
+			return err
+		}
+		err = try("ann")
+		require.ErrorIs(t, err, order.ErrUnavailable)
+		require.NotEqual(t, order.OutcomeRejected, order.OutcomeOf(err))
+		n, err := h.CountOrders(t.Context(), "ann")
+		require.NoError(t, err)
+		require.Zero(t, n, "whichever is said of it")
+		require.Eventually(t, func() bool { return try("ann") == nil }, 30*time.Second, time.Millisecond, "the server ends the session")
+		require.NoError(t, try("bob"))
+		requireSound(t, h)
+	})
+}
