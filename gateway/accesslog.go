@@ -36,7 +36,7 @@ func (x *exchange) log(ep *endpoint, status int, took time.Duration) {
 	attrs := make([]slog.Attr, 0, 16)
 	attrs = append(attrs,
 		slog.String("request_id", x.id),
-		slog.String("method", x.r.Method),
+		slog.String("method", methodOf(x.r)),
 		slog.String("route", ep.name),
 		slog.Int("status", status),
 		slog.Float64("took_ms", milliseconds(took)),
@@ -76,6 +76,18 @@ func (x *exchange) log(ep *endpoint, status int, took time.Duration) {
 		attrs = append(attrs, slog.String("cause", x.cause.Error()))
 	}
 	x.s.o.Logger.LogAttrs(ctx, level, "request", attrs...)
+}
+
+// methodOf is the method of a request for logs and traces. A client may make one
+// up, as long as a header; those have one name (OpenTelemetry's).
+func methodOf(r *http.Request) string {
+	switch r.Method {
+	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete,
+		http.MethodConnect, http.MethodOptions, http.MethodTrace:
+		return r.Method
+	default:
+		return "_OTHER"
+	}
 }
 
 // keyHash stands for a user's key in logs. It is keyed, for short keys could be

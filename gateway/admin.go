@@ -199,7 +199,7 @@ func (a *Admin) body(w http.ResponseWriter, r *http.Request) (string, bool) {
 		a.problem(w, newProblem(CodeUnsupportedMediaType))
 		return "", false
 	}
-	body, p, _ := a.bodies.read(r, maxAdminBody)
+	body, p, _ := a.bodies.read(r, maxAdminBody, nil) // below placelessBody
 	if p != nil {
 		a.problem(w, p)
 		return "", false

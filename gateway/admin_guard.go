@@ -26,7 +26,7 @@ func (a *Admin) handle(route string, open openness, serve http.HandlerFunc) http
 		var who Identity
 		defer func() {
 			v := recover()
-			attrs := []any{"request_id", id, "method", r.Method, "route", route}
+			attrs := []any{"request_id", id, "method", methodOf(r), "route", route}
 			if v != nil {
 				attrs = append(attrs, "cause", fmt.Sprintf("panic: %v\n%s", v, debug.Stack()))
 				if !rec.written {

@@ -60,11 +60,11 @@ func (a *Admin) table() []adminRoute {
 	metrics := promhttp.HandlerFor(a.o.Gatherer, promhttp.HandlerOpts{EnableOpenMetrics: true})
 	return slices.Concat([]adminRoute{
 		{http.MethodGet, "/metrics", metrics.ServeHTTP},
-		{http.MethodGet, "/debug/pprof/", a.streams.until(pprof.Index)},
+		{http.MethodGet, "/debug/pprof/", a.profile(pprof.Index)},
 		{http.MethodGet, "/debug/pprof/cmdline", pprof.Cmdline},
-		{http.MethodGet, "/debug/pprof/profile", a.streams.until(pprof.Profile)},
+		{http.MethodGet, "/debug/pprof/profile", a.profile(pprof.Profile)},
 		{http.MethodGet, "/debug/pprof/symbol", pprof.Symbol},
-		{http.MethodGet, "/debug/pprof/trace", a.streams.until(pprof.Trace)},
+		{http.MethodGet, "/debug/pprof/trace", a.profile(pprof.Trace)},
 		{http.MethodGet, "/admin/v1/access", a.getAccess},
 	}, a.healthRoutes(), a.deskRoutes(), a.consoleRoutes(), a.settingsRoutes())
 }

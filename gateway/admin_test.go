@@ -271,7 +271,7 @@ func TestAProfileDoesNotHoldTheStopUp(t *testing.T) {
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
-			req := httptest.NewRequestWithContext(context.Background(), http.MethodGet, path+"?seconds=100000", http.NoBody)
+			req := httptest.NewRequestWithContext(context.Background(), http.MethodGet, path+"?seconds=100", http.NoBody)
 			req.Host, req.RemoteAddr = "127.0.0.1:9090", here
 			d.admin.Handler().ServeHTTP(httptest.NewRecorder(), req)
 		}()
@@ -280,6 +280,18 @@ func TestAProfileDoesNotHoldTheStopUp(t *testing.T) {
 		case <-ended:
 		case <-time.After(time.Minute):
 			require.FailNow(t, "the profile goes on", path)
+		}
+	}
+}
+
+func TestAProfileHasAnEnd(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	for _, path := range []string{"/debug/pprof/profile", "/debug/pprof/trace", "/debug/pprof/heap", "/debug/pprof/goroutine"} {
+		for _, seconds := range []string{"120", "100000", "1e9", "1e999", "Inf", "NaN"} {
+			r := d.ask(here, http.MethodGet, path+"?seconds="+seconds, "")
+			require.Equal(t, http.StatusBadRequest, r.status, path+seconds)
+			require.Equal(t, []string{"seconds"}, r.problem(t).paths())
 		}
 	}
 }

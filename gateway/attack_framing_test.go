@@ -107,6 +107,31 @@ func TestNoRequestIsSmuggledBehindAnother(t *testing.T) {
 	}
 }
 
+// HTTP/1.0 has no chunks. A proxy that knows them there nevertheless sends as the
+// body of one request what reads as another one here.
+func TestNothingFollowsARequestOfHTTP10(t *testing.T) {
+	t.Parallel()
+	hidden := request("bob", declared(plain), plain)
+	for name, sent := range map[string]string{
+		"no length":     request("alice", "Transfer-Encoding: chunked", hidden),
+		"no body":       request("alice", "Content-Length: 0\r\nTransfer-Encoding: chunked", hidden),
+		"a length":      request("alice", declared(plain)+"\r\nTransfer-Encoding: chunked", plain+hidden),
+		"without those": request("alice", declared(plain), plain+hidden),
+		"a read":        "GET /livez HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n" + hidden,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			k := newKit(t)
+			answers := k.exchange(strings.Replace(sent, " HTTP/1.1\r\n", " HTTP/1.0\r\nConnection: keep-alive\r\n", 1))
+			require.Len(t, answers, 1)
+			require.True(t, answers[0].closes)
+			n, err := k.ledger.CountOrders(context.Background(), "bob")
+			require.NoError(t, err)
+			require.Zero(t, n)
+		})
+	}
+}
+
 func TestPipelinedRequestsAreAnsweredInTheirOrder(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)

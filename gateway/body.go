@@ -16,6 +16,9 @@ const (
 	firstBuffer = 4 << 10
 	// keptBuffer bounds what waits in the pool for the next request.
 	keptBuffer = 64 << 10
+	// placelessBody bounds what a request may send or be sent, in bytes, without a
+	// place among the requests in flight.
+	placelessBody = 64 << 10
 )
 
 // bodies reads request bodies whole, through buffers that are used again. The
@@ -23,8 +26,9 @@ const (
 type bodies struct{ pool sync.Pool }
 
 // read returns the body. Nothing may be claimed for a request before it did: a
-// body that ends early can happen to be complete JSON.
-func (b *bodies) read(r *http.Request, limit int) (string, *problem, error) {
+// body that ends early can happen to be complete JSON. A body above placelessBody
+// is read on only if room, which is asked once, says so.
+func (b *bodies) read(r *http.Request, limit int, room func() bool) (string, *problem, error) {
 	if r.ContentLength > int64(limit) {
 		return "", newProblem(CodeBodyTooLarge), nil
 	}
@@ -33,8 +37,16 @@ func (b *bodies) read(r *http.Request, limit int) (string, *problem, error) {
 		buf := make([]byte, 0, firstBuffer)
 		p = &buf
 	}
-	buf, err := readUpTo(r.Body, (*p)[:0], limit)
-	body := string(buf)
+	buf, err := readUpTo(r.Body, (*p)[:0], min(limit, placelessBody))
+	if errors.Is(err, errTooLarge) && limit > placelessBody {
+		if err = errNoRoom; room() {
+			buf, err = readUpTo(r.Body, buf, limit)
+		}
+	}
+	body := ""
+	if err == nil {
+		body = string(buf)
+	}
 	if cap(buf) <= keptBuffer {
 		*p = buf
 		b.pool.Put(p)
@@ -42,6 +54,8 @@ func (b *bodies) read(r *http.Request, limit int) (string, *problem, error) {
 	switch {
 	case errors.Is(err, errTooLarge):
 		return "", newProblem(CodeBodyTooLarge), nil
+	case errors.Is(err, errNoRoom):
+		return "", newProblem(CodeOverloaded), nil
 	case err != nil:
 		p := newProblem(CodeInvalidRequest)
 		p.faults = []order.FieldFault{{Reason: "did not arrive whole"}}
@@ -50,10 +64,13 @@ func (b *bodies) read(r *http.Request, limit int) (string, *problem, error) {
 	return body, nil, nil
 }
 
-var errTooLarge = errors.New("the body is larger than its limit")
+var (
+	errTooLarge = errors.New("the body is larger than its limit")
+	errNoRoom   = errors.New("there is no room for a body of this size")
+)
 
-// readUpTo appends what it reads to buf, to the end or to one byte more than
-// the limit.
+// readUpTo appends what it reads to buf, to the end or beyond the limit. What it
+// returns holds all that was read.
 func readUpTo(r io.Reader, buf []byte, limit int) ([]byte, error) {
 	for {
 		if len(buf) == cap(buf) {
@@ -63,11 +80,11 @@ func readUpTo(r io.Reader, buf []byte, limit int) ([]byte, error) {
 		buf = buf[:len(buf)+n]
 		switch {
 		case len(buf) > limit:
-			return buf[:0], errTooLarge
+			return buf, errTooLarge
 		case errors.Is(err, io.EOF):
 			return buf, nil
 		case err != nil:
-			return buf[:0], err
+			return buf, err
 		}
 	}
 }

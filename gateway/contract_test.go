@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -43,7 +44,7 @@ func operation(doc *openapi3.T, method, escapedPath string) *openapi3.Operation 
 	}
 	if best == nil {
 		best = &openapi3.Operation{Responses: openapi3.NewResponses(
-			openapi3.WithName("default", doc.Components.Responses["Problem"].Value))}
+			openapi3.WithName("default", doc.Components.Responses["AdminProblem"].Value))}
 	}
 	return best
 }
@@ -85,9 +86,33 @@ func conforms(t testing.TB, req *http.Request, r reply) {
 		},
 	}
 	require.NoError(t, openapi3filter.ValidateResponse(context.Background(), input), "%s %s: %d %s", req.Method, req.URL, r.status, r.body)
+	require.Empty(t, undocumented(input.RequestValidationInput.Route.Operation, r), "%s %s: %d", req.Method, req.URL, r.status)
 	if r.status >= http.StatusBadRequest && !strings.HasSuffix(req.URL.Path, "z") {
 		require.Equal(t, "no-store", r.header.Get("Cache-Control"))
 	}
+}
+
+// ofAnyAnswer are headers that HTTP itself knows, and the trace's.
+func ofAnyAnswer() []string {
+	return []string{"Connection", "Content-Length", "Content-Type", "Date", "Traceresponse", "Transfer-Encoding"}
+}
+
+// undocumented lists the headers of an answer that the document does not name.
+func undocumented(op *openapi3.Operation, r reply) (names []string) {
+	said := op.Responses.Status(r.status)
+	if said == nil {
+		said = op.Responses.Default()
+	}
+	known := ofAnyAnswer()
+	for name := range said.Value.Headers {
+		known = append(known, http.CanonicalHeaderKey(name))
+	}
+	for name := range r.header {
+		if !slices.Contains(known, name) {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 func TestTheDocumentIsValid(t *testing.T) {

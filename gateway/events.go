@@ -2,7 +2,9 @@ package gateway
 
 import (
 	"context"
+	"errors"
 	"net/http"
+	"strconv"
 	"sync"
 	"time"
 )
@@ -44,6 +46,22 @@ func (s *streams) until(serve http.HandlerFunc) http.HandlerFunc {
 			}
 		})
 		serve(w, r.WithContext(ctx))
+	}
+}
+
+// profile serves a profile. By itself net/http/pprof takes any number of seconds
+// and extends the time for its answer by them: one request would have a gateway
+// traced for days.
+func (a *Admin) profile(serve http.HandlerFunc) http.HandlerFunc {
+	served := a.streams.until(serve)
+	most := a.o.Timeouts.Write
+	return func(w http.ResponseWriter, r *http.Request) {
+		seconds, err := strconv.ParseFloat(r.URL.Query().Get("seconds"), 64)
+		if (err == nil || errors.Is(err, strconv.ErrRange)) && !(seconds < most.Seconds()) { // what is no number is pprof's to say
+			a.problem(w, faultAt("seconds", "must be less than "+strconv.FormatFloat(most.Seconds(), 'f', -1, 64)))
+			return
+		}
+		served(w, r)
 	}
 }
 

@@ -86,16 +86,22 @@ func (s *Server) handle(ep endpoint) gin.HandlerFunc {
 	})
 }
 
-// placed takes a place among the requests in flight, which end gives back.
+// placed takes a place among the requests in flight, or answers that there is
+// none.
 func (x *exchange) placed() bool {
+	ok := x.enter()
+	if !ok {
+		x.problem(newProblem(CodeOverloaded), nil)
+	}
+	return ok
+}
+
+// enter takes a place, which end gives back, and reports whether it was free.
+func (x *exchange) enter() bool {
 	n := x.s.inFlight.Add(1)
 	x.s.o.Metrics.inFlight.Inc()
 	x.inside = true
-	if x.t.MaxInFlight > 0 && n > int64(x.t.MaxInFlight) {
-		x.problem(newProblem(CodeOverloaded), nil)
-		return false
-	}
-	return true
+	return x.t.MaxInFlight <= 0 || n <= int64(x.t.MaxInFlight)
 }
 
 // leave gives the place back.
@@ -116,6 +122,23 @@ func (x *exchange) holdBack() {
 	case <-t.C:
 	case <-x.r.Context().Done():
 	}
+}
+
+// received reads the body, or answers with what is wrong with it. It holds no
+// place until the body is there: how long that takes is the client's to say, and a
+// few that send slowly, with a token or with none, would keep everybody out. A
+// large body holds one from [placelessBody] on, for the memory that it takes.
+func (x *exchange) received(limit int) (body string, ok bool) {
+	x.leave()
+	body, p, err := x.s.bodies.read(x.r, limit, x.enter)
+	if p == nil && !x.inside && !x.enter() {
+		p = newProblem(CodeOverloaded)
+	}
+	if p != nil {
+		x.problem(p, err)
+		return "", false
+	}
+	return body, true
 }
 
 // allowed finds out who asks.
@@ -188,6 +211,7 @@ func (x *exchange) problem(p *problem, cause error) {
 }
 
 func (x *exchange) write(p *problem, cause error) {
+	x.leave()
 	x.code, x.known, x.cause = p.code, p.outcome, cause
 	x.s.o.Metrics.problem(p.code)
 	x.s.o.Renderer.writeProblem(x.w, p, x.id)
@@ -196,8 +220,12 @@ func (x *exchange) write(p *problem, cause error) {
 // fail answers with the problem that an error stands for.
 func (x *exchange) fail(err error) { x.problem(problemOf(err), err) }
 
-// body answers with a document that is made for this request.
+// body answers with a document that is made for this request. How long that takes
+// is the client's to say too, so it holds a place for a large one only.
 func (x *exchange) body(status int, contentType string, body []byte) {
+	if len(body) <= placelessBody {
+		x.leave()
+	}
 	x.set("Content-Type", contentType)
 	x.set("Content-Length", strconv.Itoa(len(body)))
 	x.w.WriteHeader(status)

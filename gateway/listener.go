@@ -46,10 +46,12 @@ func newListener(addr string, h http.Handler, t Timeouts, certs *Certificates, l
 // oneBodyPerConnection ends a connection after a request in chunks. One that
 // declares a length as well looks the same here, and a proxy in front that went
 // by the length would send the rest of its body as somebody's next request (RFC
-// 9112, section 6.1, wants such a connection closed).
+// 9112, section 6.1, wants such a connection closed). HTTP/1.0 has no chunks:
+// net/http passes over them there without a trace, and what a proxy took for them
+// would be the next request. So a request of HTTP/1.0 is the last one as well.
 func oneBodyPerConnection(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.TransferEncoding != nil {
+		if r.TransferEncoding != nil || !r.ProtoAtLeast(1, 1) {
 			w.Header()["Connection"] = []string{"close"}
 		}
 		h.ServeHTTP(w, r)

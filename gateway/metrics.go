@@ -97,7 +97,7 @@ func NewMetrics(reg prometheus.Registerer) (*Metrics, error) {
 		}, []string{"route", "outcome"}),
 		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "oncegate_http_in_flight_requests",
-			Help: "API requests that are being answered.",
+			Help: "API requests that hold a place: not while a body of up to 64 KiB is on its way here, or an answer on its way back.",
 		}),
 	}
 	for _, c := range []prometheus.Collector{

@@ -78,11 +78,12 @@ func TestLogsHoldNoSecrets(t *testing.T) {
 	k.do(http.MethodGet, "/api/orders", "", with("Authorization", "Bearer marker-token"))
 	k.ledger.SetFault(func(*order.Command) error { return order.Undecided(order.OutcomeUnknown, order.ErrUnavailable) })
 	k.post(plain, key("marker-key2"))
+	k.exchange("marker-method /api/orders HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
 	logs := k.logs.String()
 	require.NotContains(t, logs, "marker")
 	require.NotContains(t, logs, bearer)
 	require.NotContains(t, logs, "39.80")
-	for _, want := range []string{`"kind":"created"`, `"layer":"mysql"`, `"key_hash":"`, `"digest":"`, `"code":"IDEMPOTENCY_KEY_REUSED"`, `"user":"alice"`, `"level":"WARN"`} {
+	for _, want := range []string{`"kind":"created"`, `"layer":"mysql"`, `"key_hash":"`, `"digest":"`, `"code":"IDEMPOTENCY_KEY_REUSED"`, `"user":"alice"`, `"level":"WARN"`, `"method":"_OTHER"`} {
 		require.Contains(t, logs, want)
 	}
 }

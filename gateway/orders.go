@@ -31,9 +31,8 @@ func (x *exchange) submit(op order.Operation, limit int, decode func(string) dra
 		return
 	}
 	x.key = key
-	body, p, err := x.s.bodies.read(x.r, limit)
-	if p != nil {
-		x.problem(p, err)
+	body, ok := x.received(limit)
+	if !ok {
 		return
 	}
 	c, err := decode(body).command(op, x.who.UserID, key)

@@ -29,9 +29,8 @@ func (s *Server) paymentEvent(x *exchange) {
 		x.unsigned(err)
 		return
 	}
-	body, p, err := s.bodies.read(x.r, maxEventBody)
-	if p != nil {
-		x.problem(p, err)
+	body, ok := x.received(maxEventBody)
+	if !ok {
 		return
 	}
 	raw := []byte(body)

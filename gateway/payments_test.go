@@ -119,13 +119,14 @@ func TestAWrongAmountNeverPays(t *testing.T) {
 	k := newKit(t)
 	id := k.place("k")
 	for i, amount := range []string{`"39.79"`, `"39.81"`, `39.79`, `3980`, `"3980.00"`, `0.01`} {
-		k.deliver(delivery{id: fmt.Sprint("m", i), body: event("payment.succeeded", id, amount, "r")}).effect(t, "wrong_amount", false, true)
+		told := amount == `39.79` || amount == `"3980.00"` // of the same payment, under another id
+		k.deliver(delivery{id: fmt.Sprint("m", i), body: event("payment.succeeded", id, amount, "r")}).effect(t, "wrong_amount", false, !told)
 		require.Equal(t, order.Pending, k.status(id), amount)
 	}
 	k.deliver(delivery{id: "m0", body: event("payment.succeeded", id, `"39.79"`, "r")}).effect(t, "wrong_amount", true, true)
 	k.deliver(delivery{id: "right", body: event("payment.succeeded", id, `39.8`, "r2")}).effect(t, "applied", false, false)
 	require.Equal(t, order.Paid, k.status(id))
-	require.InDelta(t, 6, k.metric("oncegate_refunds_owed_total"), 0, "counted once each")
+	require.InDelta(t, 4, k.metric("oncegate_refunds_owed_total"), 0, "counted once each")
 	require.InDelta(t, 6, k.metric("oncegate_payment_callbacks_total", "wrong_amount"), 0)
 }
 

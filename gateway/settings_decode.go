@@ -3,6 +3,7 @@ package gateway
 import (
 	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/oncegate/oncegate/order"
@@ -51,8 +52,11 @@ func decodeSettingChange(body string) (c SettingChange, err error) {
 		case c.Value != nil && utf8.RuneCountInString(*c.Value) > maxSettingValue:
 			d.at(noRow, "value", "must have at most "+strconv.Itoa(maxSettingValue)+" characters")
 		}
-		if c.Reason == "" || utf8.RuneCountInString(c.Reason) > maxSettingReason {
+		switch {
+		case c.Reason == "" || utf8.RuneCountInString(c.Reason) > maxSettingReason:
 			d.at(noRow, "reason", "is required, with at most "+strconv.Itoa(maxSettingReason)+" characters")
+		case strings.ContainsFunc(c.Reason, unicode.IsControl): // it is shown to others, in terminals too
+			d.at(noRow, "reason", "must not contain control characters")
 		}
 	}
 	if len(d.faults) > 0 {

@@ -56,8 +56,9 @@ type TokenVerifier struct {
 var _ Authenticator = (*TokenVerifier)(nil)
 
 type verified struct {
-	who   Identity
-	until time.Time
+	who    Identity
+	until  time.Time // of another look, however the wall clock is moved
+	expiry time.Time // by the wall clock
 }
 
 // NewTokenVerifier makes a verifier.
@@ -169,7 +170,7 @@ func (v *TokenVerifier) Authenticate(_ context.Context, token string) (Identity,
 		return Identity{}, fmt.Errorf("%w: its length is out of bounds", ErrTokenInvalid)
 	}
 	if known, ok := v.seen.Get(token); ok {
-		if v.o.Now().Before(known.until) {
+		if now := v.o.Now(); now.Before(known.until) && now.Before(known.expiry) {
 			return known.who, nil
 		}
 		v.seen.Remove(token)
@@ -189,11 +190,9 @@ func (v *TokenVerifier) Authenticate(_ context.Context, token string) (Identity,
 		return Identity{}, fmt.Errorf("%w: its subject cannot be a user", ErrTokenInvalid)
 	}
 	known := verified{
-		who:   Identity{UserID: c.Subject, Scopes: append(c.Scope, c.SCP...)},
-		until: v.o.Now().Add(believedFor),
-	}
-	if expiry := c.ExpiresAt.Add(v.o.Leeway); expiry.Before(known.until) {
-		known.until = expiry
+		who:    Identity{UserID: c.Subject, Scopes: append(c.Scope, c.SCP...)},
+		until:  v.o.Now().Add(believedFor),
+		expiry: c.ExpiresAt.Add(v.o.Leeway),
 	}
 	v.seen.Add(strings.Clone(token), known)
 	return known.who, nil

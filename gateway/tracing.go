@@ -20,8 +20,9 @@ func (s *Server) traced(ep *endpoint, next gin.HandlerFunc) gin.HandlerFunc {
 	}
 	return func(c *gin.Context) {
 		ctx := continued(c)
-		ctx, span := tracer.Start(ctx, c.Request.Method+" "+ep.name, trace.WithSpanKind(trace.SpanKindServer),
-			trace.WithAttributes(attribute.String("http.request.method", c.Request.Method), attribute.String("http.route", ep.name)))
+		method := methodOf(c.Request)
+		ctx, span := tracer.Start(ctx, method+" "+ep.name, trace.WithSpanKind(trace.SpanKindServer),
+			trace.WithAttributes(attribute.String("http.request.method", method), attribute.String("http.route", ep.name)))
 		defer span.End()
 		if at := span.SpanContext(); at.IsValid() {
 			c.Writer.Header().Set("Traceresponse", traceResponse(at))
