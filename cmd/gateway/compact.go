@@ -16,7 +16,7 @@ func compactCommand(env environment) *cobra.Command {
 	o := store.CompactOptions{Pause: 20 * time.Millisecond}
 	c := withConfig(&cobra.Command{
 		Use:   "compact",
-		Short: "Empty old answers; keys, digests and orders stay for ever",
+		Short: "Empty old answers and forget old refusals; orders and their keys stay",
 		Long: `Empty the stored answers that are older than retention.responses, and remove
 refusals of that age, in small transactions with pauses. Several at once share
 the work. A later retry is answered from the order, never with a second one.`,

@@ -1,8 +1,12 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/oncegate/oncegate/configs"
 )
@@ -22,6 +26,42 @@ func (d *duration) Set(text string) error {
 
 // Type implements [pflag.Value].
 func (*duration) Type() string { return "duration" }
+
+// once refuses a second value of a flag: the last would be taken in silence.
+type once struct {
+	pflag.Value
+	given bool
+}
+
+var (
+	errTwice     = errors.New("it is given twice")
+	errListTwice = errors.New("it is given twice: the values of a list are separated by commas")
+)
+
+// Set implements [pflag.Value].
+func (o *once) Set(text string) error {
+	switch {
+	case o.given && o.Type() == "list":
+		return errListTwice
+	case o.given:
+		return errTwice
+	}
+	o.given = true
+	return o.Value.Set(text)
+}
+
+// onlyOnce does so for all flags of a command and those below it, but for lists
+// that grow with each value.
+func onlyOnce(c *cobra.Command) {
+	c.Flags().VisitAll(func(f *pflag.Flag) {
+		if _, grows := f.Value.(pflag.SliceValue); !grows {
+			f.Value = &once{Value: f.Value}
+		}
+	})
+	for _, child := range c.Commands() {
+		onlyOnce(child)
+	}
+}
 
 // atLeast refuses a number below the lowest that a flag may have.
 func atLeast(flag string, n, lowest int) error {

@@ -103,12 +103,19 @@ func TestOneKeyOverThreeGatewaysIsOneOrder(t *testing.T) {
 			client := r.Client(t)
 			ctx, cancel := context.WithCancel(t.Context())
 			var flushing sync.WaitGroup
+			flushed := 0
 			flushing.Go(func() {
 				for ctx.Err() == nil {
-					_ = client.FlushAll(ctx).Err()
+					if client.FlushAll(ctx).Err() == nil {
+						flushed++
+					}
 				}
 			})
-			return func() { cancel(); flushing.Wait() }
+			return func() {
+				cancel()
+				flushing.Wait()
+				require.Positive(t, flushed)
+			}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

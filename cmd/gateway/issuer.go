@@ -21,7 +21,7 @@ import (
 
 // How an issuer's keys are followed.
 const (
-	keysRefresh = 15 * time.Minute // how long a withdrawn key is still believed
+	keysRefresh = 15 * time.Minute // how long a withdrawn key is known; tokens that were verified are believed five minutes more
 	keysTimeout = 3 * time.Second  // for one look
 	keysPause   = 10 * time.Second // between looks, whatever tokens come
 	keysMaxBody = 1 << 20          // of what an issuer publishes, in bytes

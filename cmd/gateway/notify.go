@@ -15,12 +15,15 @@ import (
 
 // What the service manager is told (sd_notify(3)).
 const (
-	stateReady    = "READY=1\nSTATUS=taking orders"
+	stateReady    = "READY=1\n" + stateTaking
 	stateStopping = "STOPPING=1\nSTATUS=answering what is under way"
 	stateAlive    = "WATCHDOG=1"
 	// stateRefused ends a reload that changed nothing: there is no word for one
 	// that failed, and the gateway is as ready as before.
-	stateRefused = "READY=1\nSTATUS=taking orders; the configuration was read again and refused, the one before stays: see the log"
+	stateRefused = "READY=1\n" + stateKept
+
+	stateTaking = "STATUS=taking orders"
+	stateKept   = stateTaking + "; the configuration was read again and refused, the one before stays: see the log"
 )
 
 // stateReloading begins a reload. The time tells the manager that it is the one
@@ -76,6 +79,17 @@ func (s supervisor) reloading(log *slog.Logger) func(context.Context) func(strin
 			}
 			s.report(ctx, log, stateReady)
 		}
+	}
+}
+
+// judged tells the manager of a reading that nobody asked for.
+func (s supervisor) judged(log *slog.Logger) func(context.Context, string) {
+	return func(ctx context.Context, refusal string) {
+		state := stateTaking
+		if refusal != "" {
+			state = stateKept
+		}
+		s.report(ctx, log, state)
 	}
 }
 

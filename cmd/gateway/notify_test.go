@@ -118,6 +118,28 @@ func TestAReloadIsToldToTheServiceManager(t *testing.T) {
 	m.hearsNothing()
 }
 
+// What the manager shows of the settings is what holds of them by now: a file that
+// is followed by itself may be refused, and its correction is no reload.
+func TestTheServiceManagerShowsWhetherTheFileIsRefused(t *testing.T) {
+	t.Parallel()
+	m := newManager(t)
+	path := fileOf(t, t.TempDir(), receipt2h)
+	startLive(t, Live{
+		Sources: &configs.Sources{File: path}, Judged: supervisor{socket: m.socket}.judged(slog.New(slog.DiscardHandler)),
+	}, io.Discard)
+	for _, c := range []struct{ more, shows string }{
+		{"ttl: {receipt: 1ms}", stateKept}, {receipt3h, stateTaking}, {receipt2h, ""}, {"ttl: {receipt: 2ms}", stateKept}, {receipt2h, stateTaking},
+	} {
+		fresh := path + ".new"
+		require.NoError(t, os.WriteFile(fresh, []byte(yamlOf(filepath.Dir(path), c.more)), 0o600))
+		require.NoError(t, os.Rename(fresh, path))
+		if c.shows != "" {
+			require.Equal(t, c.shows, m.hears(), c.more)
+		}
+	}
+	m.hearsNothing()
+}
+
 func TestWithoutAServiceManagerNobodyIsTold(t *testing.T) {
 	t.Parallel()
 	require.NoError(t, supervisorOf(environment{}).tell(t.Context(), stateReady))

@@ -26,6 +26,9 @@ type Live struct {
 	// Reloading is told when that begins, and what it returns, when it is over: why
 	// the sources were refused, or nothing. Default: nobody is told.
 	Reloading func(ctx context.Context) (over func(refusal string))
+	// Judged is told why the sources are refused, or nothing once they are not, when
+	// that changes and nobody has asked. Default: nobody is told.
+	Judged func(ctx context.Context, refusal string)
 	// Level of the log follows log.level. Default: nothing does.
 	Level *slog.LevelVar
 }
@@ -162,8 +165,20 @@ func (s *settings) rebase(ctx context.Context, loaded *configs.Loaded) (changed 
 		return nil, err
 	}
 	s.refused.api.Store(false)
-	changed, _ = configs.Differences(&before.loaded.Config, s.now())
-	return changed, nil
+	return moves(before.loaded, s.current.Load().loaded), nil
+}
+
+// moves tells of every setting in which two configurations differ what it was and
+// what it is. For a change of a file the log is the only trail.
+func moves(before, after *configs.Loaded) []string {
+	live, _ := configs.Differences(&before.Config, &after.Config)
+	told := make([]string, 0, len(live))
+	for _, name := range live {
+		from, _ := before.Setting(name)
+		to, _ := after.Setting(name)
+		told = append(told, fmt.Sprintf("%s from %s to %s", name, from.Value, to.Value))
+	}
+	return told
 }
 
 // catchUp takes over the changes that other gateways have recorded.
@@ -202,8 +217,8 @@ func (s *settings) refresh(ctx context.Context) error {
 			"version", newest.Version, "error", err)
 		return nil
 	}
-	changed, _ := configs.Differences(&before.loaded.Config, s.now())
-	s.log.InfoContext(ctx, "changes over the admin API are in force", "version", newest.Version, "changed", changed, "changed_by", newest.By)
+	s.log.InfoContext(ctx, "changes over the admin API are in force",
+		"version", newest.Version, "changed", moves(before.loaded, s.current.Load().loaded), "changed_by", newest.By)
 	s.settleLevel()
 	return nil
 }

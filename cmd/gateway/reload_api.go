@@ -92,7 +92,7 @@ func (s *settings) ChangeSetting(ctx context.Context, c gateway.SettingChange) (
 	if c.Value != nil {
 		next.Values[c.Name] = after.Value
 	}
-	if maps.Equal(next.Values, newest.Values) { // there is nothing to record
+	if maps.Equal(next.Values, newest.Values) || c.Value != nil && s.stands(newest, after) { // there is nothing to record
 		return done, nil
 	}
 	record := store.SettingChange{Name: c.Name, Before: done.Before, After: done.After, Reason: c.Reason, By: c.By}
@@ -116,6 +116,20 @@ func (s *settings) ChangeSetting(ctx context.Context, c gateway.SettingChange) (
 		"version", done.Version, "changed_by", done.By, "reason", done.Reason)
 	s.settleLevel()
 	return done, nil
+}
+
+// stands reports whether a setting has been changed to the same value already: 48h
+// and 2d are one, whichever way it was recorded.
+func (s *settings) stands(changed store.Overrides, c configs.Setting) bool {
+	if _, there := changed.Values[c.Name]; !there {
+		return false
+	}
+	loaded, _, err := s.base.Override(changed.Values)
+	if err != nil {
+		return false
+	}
+	was, _ := loaded.Setting(c.Name)
+	return was.Value == c.Value
 }
 
 // changeable tells why a setting cannot be changed over the API. A change from

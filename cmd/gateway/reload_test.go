@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -14,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oncegate/oncegate/configs"
+	"github.com/oncegate/oncegate/gateway"
 	"github.com/oncegate/oncegate/store"
 )
 
@@ -44,6 +46,11 @@ func (r *recorded) SettingsVersion(context.Context) (version int64, id string, e
 
 func (r *recorded) Overrides(context.Context) (store.Overrides, error) { return r.now, nil }
 
+// ChangeSetting is for changes that must not get here.
+func (r *recorded) ChangeSetting(context.Context, int64, store.SettingChange) (store.SettingChange, error) {
+	return store.SettingChange{}, errors.New("it was recorded anew")
+}
+
 // A failover to a server that does not have the newest change, and another
 // change there, between two looks.
 func TestAVersionThatWasGivenTwiceIsFollowed(t *testing.T) {
@@ -55,6 +62,39 @@ func TestAVersionThatWasGivenTwiceIsFollowed(t *testing.T) {
 	s.stored = &recorded{now: store.Overrides{Version: 5, ID: "kept", Values: map[string]string{"ttl.receipt": "3h"}}}
 	require.NoError(t, s.catchUp(t.Context()))
 	require.Equal(t, 3*time.Hour, s.now().TTL.Receipt)
+}
+
+// A change in another spelling than today's, as of an earlier version.
+func TestTheSameValueInAnotherSpellingIsNoChange(t *testing.T) {
+	t.Parallel()
+	s, _ := settingsOf(t, Live{Sources: &configs.Sources{}})
+	s.stored = &recorded{now: store.Overrides{Version: 3, ID: "three!", Values: map[string]string{"ttl.receipt": "48h0m0s"}}}
+	require.NoError(t, s.catchUp(t.Context()))
+	for value, recorded := range map[string]bool{"48h": false, "2d": false, "48h0m0s": false, "3d": true, "1d": true} {
+		done, err := s.ChangeSetting(t.Context(), gateway.SettingChange{Name: "ttl.receipt", Value: &value, On: tagOf(3, "three!"), Reason: "again"})
+		if recorded {
+			require.ErrorContains(t, err, "it was recorded anew", value)
+			continue
+		}
+		require.NoError(t, err, value)
+		require.Equal(t, int64(3), done.Version, value)
+	}
+	_, err := s.ChangeSetting(t.Context(), gateway.SettingChange{Name: "ttl.receipt", On: tagOf(3, "three!"), Reason: "back"})
+	require.ErrorContains(t, err, "it was recorded anew", "the default is another value")
+}
+
+// For a change of a file the log is the only trail.
+func TestTheLogTellsWhatASettingWasAndIs(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path := fileOf(t, dir, receipt2h)
+	s, log := settingsOf(t, Live{Sources: &configs.Sources{File: path}})
+	fileOf(t, dir, receipt3h)
+	s.reload(t.Context(), slog.LevelDebug, "")
+	require.True(t, log.has("ttl.receipt from 2h to 3h"), log)
+	s.stored = &recorded{now: store.Overrides{Version: 1, Values: map[string]string{"max_wait": "5s"}}}
+	require.NoError(t, s.catchUp(t.Context()))
+	require.True(t, log.has("max_wait from 10s to 5s"), log)
 }
 
 func TestAChangeOfTheLogsLevelIsLogged(t *testing.T) {

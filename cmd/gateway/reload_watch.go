@@ -165,7 +165,7 @@ func (w *watcher) look(ctx context.Context) {
 		return // still not there, and said so
 	}
 	w.judged = digest
-	w.told = w.s.reload(ctx, slog.LevelDebug, "")
+	w.read(ctx, "")
 }
 
 // again reads what is refused once more: it may have been wrong only together
@@ -175,7 +175,17 @@ func (w *watcher) again(ctx context.Context) {
 		return
 	}
 	if digest, _ := w.digest(); digest == w.judged { // another content is for look
-		w.told = w.s.reload(ctx, slog.LevelDebug, w.told)
+		w.read(ctx, w.told)
+	}
+}
+
+// read reads the configuration again without being asked; what was told already is
+// not told again.
+func (w *watcher) read(ctx context.Context, told string) {
+	before := w.told
+	w.told = w.s.reload(ctx, slog.LevelDebug, told)
+	if w.told != before && w.s.live.Judged != nil {
+		w.s.live.Judged(ctx, w.told)
 	}
 }
 

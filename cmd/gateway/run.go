@@ -62,6 +62,7 @@ func run(ctx context.Context, env environment) int {
 		consumeCommand(env), auditCommand(env), compactCommand(env), keyCommand(env), ttlCommand(env), healthcheckCommand(env), versionCommand(env),
 	)
 	onStart(root, func() { started = true })
+	onlyOnce(root)
 	root.SetHelpCommand(helpCommand())
 	root.SetArgs(env.args)
 	root.SetOut(env.stdout)

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/oncegate/oncegate/configs"
+	"github.com/oncegate/oncegate/gateway"
 	"github.com/oncegate/oncegate/store"
 )
 
@@ -62,7 +63,9 @@ func serve(c *cobra.Command, env environment, migrate bool) error {
 	}
 	easeCollector(env)
 	manager := supervisorOf(env)
-	app, err := NewLive(ctx, Live{Loaded: loaded, Sources: &sources, Hangup: hangup, Reloading: manager.reloading(log), Level: level}, log)
+	app, err := NewLive(ctx, Live{
+		Loaded: loaded, Sources: &sources, Hangup: hangup, Reloading: manager.reloading(log), Judged: manager.judged(log), Level: level,
+	}, log)
 	if err != nil {
 		return err
 	}
@@ -80,7 +83,7 @@ func welcome(w io.Writer, cfg *configs.Config, app *App) error {
 	if err != nil {
 		return err
 	}
-	token, err := mint(cfg, secret, tokenRequest{user: "alice", scopes: []string{"orders"}, ttl: 24 * time.Hour})
+	token, err := mint(cfg, secret, tokenRequest{user: "alice", scopes: []string{gateway.ScopeOrders}, ttl: 24 * time.Hour})
 	if err != nil {
 		return err
 	}

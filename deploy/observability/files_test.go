@@ -53,6 +53,27 @@ func TestTheDashboardIsWhole(t *testing.T) {
 	}
 }
 
+// Whoever is called by an alert looks at the dashboard first.
+func TestTheDashboardShowsWhatAlertsAreAbout(t *testing.T) {
+	t.Parallel()
+	queries, err := observability.Queries()
+	require.NoError(t, err)
+	shown := map[string]bool{"up": true} // Prometheus' own
+	for _, q := range queries {
+		if strings.HasPrefix(q.Where, "rule ") {
+			continue
+		}
+		for _, name := range q.Metrics() {
+			shown[name] = true
+		}
+	}
+	for _, q := range queries {
+		for _, name := range q.Metrics() {
+			require.True(t, shown[name] || strings.HasPrefix(name, "oncegate:"), "%s is about %s, which no panel shows", q.Where, name)
+		}
+	}
+}
+
 // heading is how Markdown viewers name the place of a heading.
 func heading(title string) string {
 	return regexp.MustCompile(`[^a-z0-9 -]`).ReplaceAllString(strings.ToLower(title), "")
