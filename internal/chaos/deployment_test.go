@@ -57,10 +57,15 @@ func audited(t *testing.T, g *gateway) {
 	t.Logf("audit: %s", strings.TrimSpace(report))
 }
 
-// token signs a token for a user.
+// token signs a token for a user, good for longer than any clock is moved.
 func token(t *testing.T, user string) string {
 	t.Helper()
-	issuer := identity.Issuer{Audience: "oncegate", Issuer: "oncegate", Lifetime: 12 * time.Hour}
+	return tokenFor(t, user, 7*24*time.Hour)
+}
+
+func tokenFor(t *testing.T, user string, lifetime time.Duration) string {
+	t.Helper()
+	issuer := identity.Issuer{Audience: "oncegate", Issuer: "oncegate", Lifetime: lifetime}
 	require.NoError(t, issuer.UseSecret([]byte(tokenSecret)))
 	signed, err := issuer.Token(user, "orders", time.Now())
 	require.NoError(t, err)

@@ -35,6 +35,7 @@ func gatewayFaults() []fault {
 			}
 			return w.revive
 		}},
+		{"gateway clock jumping", inGateway, func(w *world, e event) func() { return w.jumping(e, w.sites[e.site:e.site+1]) }},
 	}
 }
 

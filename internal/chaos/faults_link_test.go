@@ -67,6 +67,15 @@ func databaseLinkFaults() []fault {
 				}
 			})
 		}},
+		{"statements resent", toDatabase, func(w *world, e event) func() {
+			d := e.dice()
+			return w.onQueries(e, func(string) faultproxy.Action {
+				if d.one(3) {
+					return faultproxy.Resend{Last: d.one(2)}
+				}
+				return faultproxy.Pass
+			})
+		}},
 		{"statements answered with errors", toDatabase, func(w *world, e event) func() {
 			d := e.dice()
 			errors := []faultproxy.AnswerError{

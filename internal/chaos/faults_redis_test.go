@@ -29,7 +29,9 @@ func redisFaults() []fault {
 			return func() {}
 		}},
 		{"redis flushed", inRedis, func(w *world, _ event) func() {
-			return repeatedly(10*time.Millisecond, func(ctx context.Context) { w.cache.FlushAll(ctx) })
+			return repeatedly(10*time.Millisecond, func(ctx context.Context) {
+				w.done(ctx, "flush Redis", w.cache.FlushAll(ctx).Err())
+			})
 		}},
 		{"redis full", inRedis, func(w *world, _ event) func() {
 			w.configure("maxmemory-policy", "noeviction")
@@ -42,8 +44,11 @@ func redisFaults() []fault {
 			return func() { w.configure("maxmemory", "0") }
 		}},
 		{"redis a replica of nobody", inRedis, func(w *world, _ event) func() {
-			w.cache.ReplicaOf(context.Background(), "127.0.0.1", "1") // where nobody listens
-			return func() { w.cache.ReplicaOf(context.Background(), "NO", "ONE") }
+			be := func(host, port string) {
+				w.done(w.t.Context(), "make Redis a replica", w.cache.ReplicaOf(context.Background(), host, port).Err())
+			}
+			be("127.0.0.1", "1") // where nobody listens
+			return func() { be("NO", "ONE") }
 		}},
 		{"redis entries of another type", inRedis, func(w *world, e event) func() {
 			return w.plant(e, func(p redis.Pipeliner, name string, _ *dice) {
@@ -77,9 +82,17 @@ func redisFaults() []fault {
 	}
 }
 
-// configure changes a setting; a Redis that is away starts with its defaults.
+// configure changes a setting; a Redis that is started again has its defaults.
 func (w *world) configure(name, value string) {
-	w.cache.ConfigSet(context.Background(), name, value)
+	w.done(w.t.Context(), "change "+name+" of Redis", w.cache.ConfigSet(context.Background(), name, value).Err())
+}
+
+// done fails the test when something that a fault consists of was not done, unless
+// the context ended.
+func (w *world) done(ctx context.Context, what string, err error) {
+	if err != nil && ctx.Err() == nil {
+		w.t.Errorf("to %s: %v", what, err)
+	}
 }
 
 // memory is what Redis uses now.

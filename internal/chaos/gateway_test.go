@@ -49,6 +49,7 @@ type gateway struct {
 	mu    sync.Mutex
 	cmd   *exec.Cmd
 	ended <-chan struct{}
+	clock *testserver.ProgramClock // of this process, once it was moved
 }
 
 // newGateway prepares a gateway that is killed with the test, if it still runs.
@@ -60,6 +61,9 @@ func newGateway(t *testing.T, program string, settings map[string]string) *gatew
 	g.settings["ONCEGATE_DATA_DIR"] = t.TempDir()
 	t.Cleanup(func() {
 		g.kill()
+		g.mu.Lock()
+		g.dropClock()
+		g.mu.Unlock()
 		if t.Failed() {
 			t.Logf("the log of the gateway at %s ends with:\n%s", g.addr, g.log.Tail(30))
 		}
@@ -87,6 +91,7 @@ func (g *gateway) start(extra ...string) {
 	cmd.Stdout, cmd.Stderr = &g.log, &g.log
 	ended, err := startBound(cmd)
 	g.mu.Lock()
+	g.dropClock()
 	g.cmd, g.ended = cmd, ended
 	g.mu.Unlock()
 	if err != nil {

@@ -130,6 +130,7 @@ func (w *world) report(cases []*history.Case, injected map[string]int, j *judged
 	fmt.Fprintf(&b, "%s %s: %d requests for %d keys; %d faults of %d kinds\n", w.engine, w.database.Version, requests, len(cases), total, len(injected))
 	fmt.Fprintf(&b, "answers: %s\nfaults: %s\n", counts(answers), counts(injected))
 	fmt.Fprintf(&b, "met by the ledgers since their last start: %s\n", counts(met))
+	fmt.Fprintf(&b, "gateways' clocks: %d jumps shown, %d payments refused for one\n", w.clocks.shown.Load(), w.clocks.refused)
 	fmt.Fprintf(&b, "rows: %d; keys with a success heard: %d, with an unheard one: %d\n", j.audit.Rows, j.audit.Acknowledged, j.audit.Unacknowledged)
 	fmt.Fprintf(&b, "histories checked: %d, trivial: %d, not decided in time: %d; violations: %d",
 		j.linearity.Checked, j.linearity.Trivial, j.linearity.Unknown, j.findings.Total())

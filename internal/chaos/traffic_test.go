@@ -34,6 +34,7 @@ const (
 // traffic is customers who want something and do not let go of it.
 type traffic struct {
 	t      *testing.T
+	world  *world
 	driver *drive.Driver
 	client *wire.Client
 	log    history.Log
@@ -77,7 +78,7 @@ func (w *world) newTraffic(run string, seed uint64) *traffic {
 	s.Users.Count = len(w.people)
 	signer, err := drive.NewSigner(webhookSecret)
 	require.NoError(w.t, err)
-	tr := &traffic{t: w.t, sent: make(chan struct{})}
+	tr := &traffic{t: w.t, world: w, sent: make(chan struct{})}
 	tr.client, err = wire.New(wire.Options{
 		Target: &url.URL{Scheme: "http", Host: w.front}, Timeout: patience,
 	})
@@ -102,5 +103,5 @@ func (tr *traffic) finish() []*history.Case {
 	tr.client.Close()
 	p := tr.driver.Progress()
 	require.Zero(tr.t, p.DroppedStarts+p.DroppedFollowUps, "the traffic was as planned")
-	return tr.log.Cases()
+	return tr.world.forgive(tr.driver.Start(), tr.log.Cases())
 }

@@ -38,7 +38,8 @@ type scale struct {
 	settings map[string]string
 	// also is an address beside loopback at which the servers listen.
 	also string
-	// ownClocks gives each server a clock that can be moved.
+	// ownClocks gives each server a clock that can be moved, and each gateway another
+	// time zone. The clocks of gateways can always be moved.
 	ownClocks bool
 	// ownDisk gives the database a disk that can lose its power.
 	ownDisk bool
@@ -72,7 +73,8 @@ type world struct {
 	databaseClock, redisClock *testserver.Clock // nil unless they have their own
 	disk                      *testserver.Disk  // as well
 
-	atRest int // goroutines of a gateway that has just started
+	atRest int        // goroutines of a gateway that has just started
+	clocks clockJumps // of gateways
 }
 
 // site is one gateway and its links.
@@ -99,12 +101,15 @@ func newWorldOf(t *testing.T, of scale, engine string, program string) *world {
 	w.cache = w.redis.Client(t)
 	w.shop = w.createShop()
 	var addrs []string
-	for range gatewayCount {
+	for i := range gatewayCount {
 		s := &site{sql: faultproxy.NewMySQL(t, w.database.Addr), redis: faultproxy.NewRedis(t, w.redis.Addr)}
 		shop := w.shop.Clone()
 		shop.Addr = s.sql.Addr()
 		settings := hasty(shop.FormatDSN(), s.redis.Addr())
 		maps.Copy(settings, of.settings)
+		if of.ownClocks {
+			settings["TZ"] = [gatewayCount]string{"America/St_Johns", "Asia/Kathmandu", "Pacific/Apia"}[i]
+		}
 		s.gateway = newGateway(t, program, settings)
 		w.sites = append(w.sites, s)
 		addrs = append(addrs, s.addr)
