@@ -35,7 +35,7 @@ COMPOSE := SECRETS=$(abspath $(SECRETS)) COMPOSE_PROFILES=$(PROFILE) docker comp
 
 .PHONY: help
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: run
 run: PGO := off

@@ -8,5 +8,5 @@
 // All of it is advice. Redis down, slow, flushed, full or lying makes the
 // gateway slower, never wrong: every failure is counted and reads as "ask the
 // ledger". What Redis returns is believed only with a valid MAC. The package
-// must not know SQL or HTTP, and imports only order.
+// must not know SQL or HTTP; of ours it imports only order and crash points.
 package cache

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -62,8 +63,10 @@ func TestMarkOfALostReplyIsRecognisedAsOurs(t *testing.T) {
 	user := somebody(t)
 	// What a middlebox does that sends a command again whose reply it lost.
 	direct := testserver.Redis(t).Client(t)
+	var resent atomic.Int32
 	proxy.OnCommand(func(c faultproxy.Command) faultproxy.Action {
 		if c.Name == "SET" && strings.EqualFold(c.Args[2], "nx") {
+			resent.Add(1)
 			if err := direct.Set(context.Background(), c.Args[0], c.Args[1], time.Minute).Err(); err != nil {
 				t.Error(err)
 			}
@@ -71,6 +74,7 @@ func TestMarkOfALostReplyIsRecognisedAsOurs(t *testing.T) {
 		return faultproxy.Pass
 	})
 	adm := r.admit(t, attempt(user, "k"), order.Ours)
+	require.Positive(t, resent.Load(), "it had been carried out before")
 	adm.Ticket.Finish(t.Context(), released())
 	require.False(t, r.has(t, user, "k"))
 }

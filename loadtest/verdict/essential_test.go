@@ -21,7 +21,8 @@ func TestWhatIsLeftOutDecidesNothing(t *testing.T) {
 		return history.Record{Outcome: measure.Rejected, Proof: history.Decided, HTTP: 422, Body: []byte(body), Replayed: again}
 	}
 	kinds := []history.Record{
-		created(id1), created(id2), replayed(id1), replayed(id2), timedOut(), {Outcome: measure.Unexpected, HTTP: 500},
+		created(id1), created(id2), replayed(id1), replayed(id2), timedOut(),
+		{Outcome: measure.Unexpected, HTTP: 500},
 		plain(measure.Reused), plain(measure.InProgress), plain(measure.Limited), plain(measure.Unavailable),
 		refusal("no", false), refusal("no", true), refusal("not now", true),
 		status(""), status("in_progress"), status("succeeded"), status("failed"),
