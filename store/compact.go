@@ -30,8 +30,10 @@ const compactionName = "responses"
 
 // Compact empties the stored answers that are older than a limit and removes
 // refusals of that age. Orders, their keys and digests stay: a later retry is
-// answered from the order's row, and the key of a refusal is free again. Several runs at once share the work: a
-// record that another run has locked is passed over.
+// answered from the order's row, and the key of a refusal is free again. Several
+// runs at once share the work: a record that another run has locked is passed
+// over. Should that run die, or a request that was accepted for later end only
+// now, the next run begins there.
 func (s *Store) Compact(ctx context.Context, o CompactOptions) (done Compacted, err error) {
 	if o.OlderThan <= 0 {
 		return done, errors.New("compact: the age must be above zero")
@@ -42,21 +44,26 @@ func (s *Store) Compact(ctx context.Context, o CompactOptions) (done Compacted, 
 	if err != nil {
 		return done, err
 	}
-	at := position{created: from}
+	at, until := position{created: from}, cutoff
 	for {
 		var next position
 		var batch Compacted
-		err := s.inTransaction(ctx, "compact records", func(t *transaction) error {
+		var left bool
+		err := s.inTransaction(ctx, "compact records", func(t *transaction) (err error) {
 			next, batch = at, Compacted{}
-			return t.compact(&next, cutoff, o.Batch, &batch)
+			left, err = t.compact(&next, cutoff, o.Batch, &batch)
+			return err
 		})
 		if err != nil {
 			return done, err
 		}
+		if left && until.Equal(cutoff) {
+			until = at.created
+		}
 		done.Emptied += batch.Emptied
 		done.Removed += batch.Removed
 		if next == at {
-			return done, s.compactedUntil(ctx, cutoff)
+			return done, s.compactedUntil(ctx, until)
 		}
 		at = next
 		if !pause(ctx, o.Pause) {
@@ -98,26 +105,20 @@ func (s *Store) compactedUntil(ctx context.Context, cutoff time.Time) error {
 	return s.change(ctx, "note how far compaction is", &q)
 }
 
-// compact deals with the next records behind a position and moves it on.
-func (t *transaction) compact(at *position, cutoff time.Time, limit int, done *Compacted) error {
-	q := t.q
-	q.reset("SELECT user_id, idempotency_key, status, response_body IS NOT NULL, created_at FROM idempotency_records WHERE created_at >= ")
-	q.bind(t.d.instant(at.created))
-	q.add(" AND created_at < ")
-	q.bind(t.d.instant(cutoff))
-	q.add(" AND (created_at > ")
-	q.bind(t.d.instant(at.created))
-	q.add(" OR user_id > ")
-	q.bind(at.key.first)
-	q.add(" OR (user_id = ")
-	q.bind(at.key.first)
-	q.add(" AND idempotency_key > ")
-	q.bind(at.key.second)
-	q.add(")) ORDER BY created_at, user_id, idempotency_key LIMIT ")
+// compact deals with the next records behind a position and moves it on. It reports
+// whether some of them are left: somebody else has them, or they have no end yet.
+func (t *transaction) compact(at *position, cutoff time.Time, limit int, done *Compacted) (left bool, err error) {
+	q, begin := t.q, *at
+	q.reset("SELECT user_id, idempotency_key, status, response_body IS NOT NULL, created_at")
+	t.behind(begin)
+	t.before(cutoff)
+	q.add(" ORDER BY created_at, user_id, idempotency_key LIMIT ")
 	q.bind(limit)
 	q.add(t.d.skipLocked)
+	seen, unfinished := 0, 0
 	var empty, remove []pair
-	err := t.rows(func(rows *sql.Rows) error {
+	err = t.rows(func(rows *sql.Rows) error {
+		seen++
 		var state order.State
 		var full bool
 		var created instant
@@ -130,30 +131,94 @@ func (t *transaction) compact(at *position, cutoff time.Time, limit int, done *C
 			empty = append(empty, at.key)
 		case state == order.Failed:
 			remove = append(remove, at.key)
+		case state == order.Processing:
+			unfinished++
 		}
 		return nil
 	})
 	if err != nil {
-		return err
+		return false, err
+	}
+	due, err := t.due(begin, func() {
+		if seen < limit {
+			t.before(cutoff) // what follows the last of them is left as well
+		} else {
+			t.upTo(*at)
+		}
+	})
+	if err != nil {
+		return false, err
 	}
 	if err := t.forgetKeys(empty); err != nil {
-		return err
+		return false, err
 	}
 	if len(empty) > 0 && !flawExpiredKeyIsNew {
 		q.reset("UPDATE idempotency_records SET response_body = NULL WHERE ")
 		q.pairs("idempotency_key", sortedPairs(empty))
 		if err := t.exec(len(empty)); err != nil {
-			return err
+			return false, err
 		}
 	}
 	if len(remove) > 0 {
 		q.reset("DELETE FROM idempotency_records WHERE ")
 		q.pairs("idempotency_key", sortedPairs(remove))
 		if err := t.exec(len(remove)); err != nil {
-			return err
+			return false, err
 		}
 	}
 	done.Emptied += int64(len(empty))
 	done.Removed += int64(len(remove))
-	return nil
+	return unfinished > 0 || due > len(empty)+len(remove), nil
+}
+
+// due counts the records behind one position, up to another, that a run has
+// something to do with, those that others have locked among them.
+func (t *transaction) due(from position, to func()) (n int, err error) {
+	t.q.reset("SELECT COUNT(*)")
+	t.behind(from)
+	to()
+	t.q.add(" AND (status = ")
+	t.q.bind(int64(order.Failed))
+	t.q.add(" OR (status = ")
+	t.q.bind(int64(order.Succeeded))
+	t.q.add(" AND response_body IS NOT NULL))")
+	return n, t.rows(func(rows *sql.Rows) error { return rows.Scan(&n) })
+}
+
+// behind begins the condition for the records behind a position.
+func (t *transaction) behind(at position) {
+	q := t.q
+	q.add(" FROM idempotency_records WHERE created_at >= ")
+	q.bind(t.d.instant(at.created))
+	q.add(" AND (created_at > ")
+	q.bind(t.d.instant(at.created))
+	q.add(" OR user_id > ")
+	q.bind(at.key.first)
+	q.add(" OR (user_id = ")
+	q.bind(at.key.first)
+	q.add(" AND idempotency_key > ")
+	q.bind(at.key.second)
+	q.add("))")
+}
+
+// upTo ends it with a position, which is one of them.
+func (t *transaction) upTo(at position) {
+	q := t.q
+	q.add(" AND created_at <= ")
+	q.bind(t.d.instant(at.created))
+	q.add(" AND (created_at < ")
+	q.bind(t.d.instant(at.created))
+	q.add(" OR user_id < ")
+	q.bind(at.key.first)
+	q.add(" OR (user_id = ")
+	q.bind(at.key.first)
+	q.add(" AND idempotency_key <= ")
+	q.bind(at.key.second)
+	q.add("))")
+}
+
+// before ends it with an instant.
+func (t *transaction) before(cutoff time.Time) {
+	t.q.add(" AND created_at < ")
+	t.q.bind(t.d.instant(cutoff))
 }

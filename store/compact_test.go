@@ -83,3 +83,52 @@ func TestCompactionKeepsEveryKey(t *testing.T) {
 		require.Empty(t, report.Findings)
 	})
 }
+
+// A run passes over what another one has; should that one die, its records are
+// not left for good. Nor is what was accepted for later, and ends after a run.
+func TestCompactionComesBackForWhatItPassedOver(t *testing.T) {
+	t.Parallel()
+	onEngines(t, func(t *testing.T, dsn string) {
+		h := openHarness(t, Options{DSN: dsn})
+		account(t, h, "ann", 100_00)
+		var commands []*order.Command
+		for i := range 8 {
+			commands = append(commands, command(t, "ann", fmt.Sprintf("k%d", i), potsticker(1_00)))
+		}
+		require.NotContains(t, kinds(submit(t, h, commands...)()), "rejected")
+		_, err := h.Accept(t.Context(), batchOf(t, "ann", "later", 2, 1_00))
+		require.NoError(t, err)
+		h.age(t, 48*time.Hour)
+		run := func() (c Compacted) {
+			t.Helper()
+			c, err := h.Compact(t.Context(), CompactOptions{OlderThan: 24 * time.Hour, Batch: 3})
+			require.NoError(t, err)
+			return c
+		}
+		held := 0
+		if h.d.skipLocked != "" { // the embedded engine has one writer
+			other, err := h.reads.BeginTx(t.Context(), nil)
+			require.NoError(t, err)
+			for _, key := range []string{"k1", "k4", "k7"} {
+				var row string
+				require.NoError(t, other.QueryRowContext(t.Context(),
+					"SELECT idempotency_key FROM idempotency_records WHERE user_id = 'ann' AND idempotency_key = ? FOR UPDATE", key).Scan(&row))
+				held++
+			}
+			require.Equal(t, Compacted{Emptied: 8 - 3}, run())
+			require.NoError(t, other.Rollback())
+		}
+		if held > 0 {
+			require.Equal(t, Compacted{Emptied: 3}, run(), "the other run died")
+		} else {
+			require.Equal(t, Compacted{Emptied: 8}, run())
+		}
+		require.Zero(t, run())
+
+		did, err := h.carryOutNext(t.Context(), DeferredOptions{Lease: time.Minute, MaxAttempts: 2})
+		require.NoError(t, err)
+		require.True(t, did)
+		require.Equal(t, Compacted{Emptied: 1}, run(), "it ended after a run had passed it")
+		require.Zero(t, run())
+	})
+}
