@@ -37,7 +37,7 @@ func (c *Client) attempt(ctx context.Context, method, path string, header http.H
 		return answer{}, fmt.Errorf("%w: token: %w", errNotSent, err)
 	}
 	if !sendable(token) {
-		return answer{}, fmt.Errorf("%w: token: it has a line end, or another character that no header has", errNotSent)
+		return answer{}, fmt.Errorf("%w: token: it is empty, or has a line end or another character that no header has", errNotSent)
 	}
 	// net/http sends a request with an Idempotency-Key again on its own when the
 	// connection breaks, and gets another connection for that.

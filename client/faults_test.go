@@ -302,15 +302,17 @@ func TestAnUntrustedCertificateIsNotAskedAgain(t *testing.T) {
 func TestWhatNoHeaderCanHaveIsSaidBeforeAnythingIsSent(t *testing.T) {
 	t.Parallel()
 	server := play(t)
-	shop := quick(t, server.URL, func(o *client.Options) {
-		o.Token = func(context.Context) (string, error) { return "token\n", nil }
-	})
-	_, err := shop.CreateOrder(t.Context(), "intent", dumplings)
-	require.ErrorContains(t, err, "line end")
-	require.NotErrorIs(t, err, client.ErrUnsettled)
+	for token, says := range map[string]string{"token\n": "line end", "": "empty"} {
+		shop := quick(t, server.URL, func(o *client.Options) {
+			o.Token = func(context.Context) (string, error) { return token, nil }
+		})
+		_, err := shop.CreateOrder(t.Context(), "intent", dumplings)
+		require.ErrorContains(t, err, says)
+		require.NotErrorIs(t, err, client.ErrUnsettled)
+	}
 
-	shop = quick(t, server.URL, func(o *client.Options) { o.Keys = oneKey("k\r\n1") })
-	_, err = shop.CreateOrder(t.Context(), "intent", dumplings)
+	shop := quick(t, server.URL, func(o *client.Options) { o.Keys = oneKey("k\r\n1") })
+	_, err := shop.CreateOrder(t.Context(), "intent", dumplings)
 	require.ErrorContains(t, err, "no header")
 	require.NotErrorIs(t, err, client.ErrUnsettled)
 	require.Zero(t, server.requests())

@@ -22,11 +22,12 @@ const (
 
 // What else has our prefix: the variable that names the file, those of the tests,
 // and those that Kubernetes puts into every container beside a Service whose name
-// is oncegate or begins with oncegate-, such as that of a Redis.
+// is oncegate or begins with oncegate-, such as that of a Redis. Two underscores are
+// a setting's, or were meant for one.
 var (
-	foreign = regexp.MustCompile(`^ONCEGATE_(CONFIG|TEST_.*|([A-Z0-9_]+_)?(SERVICE_HOST|SERVICE_PORT(_.*)?|PORT_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?))$`)
+	foreign = regexp.MustCompile(`^ONCEGATE_(CONFIG|TEST_.*|([A-Z0-9]+_)*(SERVICE_HOST|SERVICE_PORT(_.*)?|PORT_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?))$`)
 	// Of a Service as well, by its value: a number there is meant for a setting.
-	servicePort  = regexp.MustCompile(`^ONCEGATE_([A-Z0-9_]+_)?PORT$`)
+	servicePort  = regexp.MustCompile(`^ONCEGATE_([A-Z0-9]+_)*PORT$`)
 	servicePlace = regexp.MustCompile(`^(tcp|udp|sctp)://`)
 )
 

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/knadh/koanf/providers/rawbytes"
 	"github.com/knadh/koanf/v2"
@@ -154,7 +155,12 @@ func isNothing(value any) bool {
 	return value == nil || ok && len(section) == 0
 }
 
+// unknown does not repeat what a missing space made a part of the name: it may be
+// a secret.
 func unknown(name, where, suggestion string) string {
+	if i := strings.IndexAny(name, ": @/"); i >= 0 {
+		name = name[:i] + "…"
+	}
 	fault := fmt.Sprintf("%s (in %s) is not a setting", name, where)
 	if suggestion != "" {
 		fault += ": did you mean " + suggestion + "?"

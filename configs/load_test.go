@@ -94,7 +94,8 @@ func TestVariablesOfOthersWithOurPrefixArePassedOver(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, faults(t, Sources{Environ: []string{
 		"ONCEGATE_PORT=8080", "ONCEGATE_REDIS_PORT=6379", "ONCEGATE_REDIS_HOST=redis", "ONCEGATE_SERVICE=x", "ONCEGATE_REDIS__PORT_6379=x",
-	}}), 5)
+		"ONCEGATE_HTTP__SERVICE_PORT=80", "ONCEGATE_REDIS__SERVICE_HOST=redis", "ONCEGATE_REDIS__PORT=tcp://redis:6379", "ONCEGATE_REDIS__PORT_6379_TCP=x",
+	}}), 9)
 }
 
 func TestASecretFileIsReadWithoutItsLineEnd(t *testing.T) {

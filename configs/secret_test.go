@@ -53,15 +53,19 @@ func TestASecretThatIsMisreadIsInNoError(t *testing.T) {
 		}
 	}
 	for content, want := range map[string]string{
-		"redis: {password: *hunter2}\n":          "a text that begins with * must be in quotes",
-		"redis:\n  password: *hunter2\n":         "a text that begins with * must be in quotes",
-		"redis: {password: !!int hunter2}\n":     "cannot decode !!str (a value) as a !!int",
-		"cache: {mac_key: 0123456789012345}\n":   "line 1: a number must be written without a leading zero",
-		"cache: {mac_key: 123456789012345678}\n": "must be a text: put it in quotes",
-		"hunter2hunter2\n":                       "cannot unmarshal !!str (a value) into",
-		"u:hunter2@tcp(db:3306)/oncegate\n":      "cannot unmarshal !!str (a value) into",
-		"- hunter2\n":                            "cannot unmarshal !!seq into",
-		"{}\n---\nredis: {password: *hunter2}\n": "must hold one YAML document",
+		"redis: {password: *hunter2}\n":              "a text that begins with * must be in quotes",
+		"redis:\n  password: *hunter2\n":             "a text that begins with * must be in quotes",
+		"redis: {password: !!int hunter2}\n":         "cannot decode !!str (a value) as a !!int",
+		"cache: {mac_key: 0123456789012345}\n":       "line 1: a number must be written without a leading zero",
+		"cache: {mac_key: 123456789012345678}\n":     "must be a text: put it in quotes",
+		"redis: {password:hunter2}\n":                "redis.password… (in ",
+		"mysql: {dsn u:hunter2@tcp(db)/o}\n":         "mysql.dsn… (in ",
+		"hunter2hunter2\n":                           "cannot unmarshal !!str (a value) into",
+		"u:hunter2@tcp(db:3306)/oncegate\n":          "cannot unmarshal !!str (a value) into",
+		"|\n  hun\n  ter2\n":                         "cannot unmarshal !!str (a value) into",
+		"redis: {password: !!int \"hun\\n12345\"}\n": "cannot decode !!str (a value) as a !!int",
+		"- hunter2\n":                                "cannot unmarshal !!seq into",
+		"{}\n---\nredis: {password: *hunter2}\n":     "must hold one YAML document",
 	} {
 		refused(Sources{File: write(t, content)}, want)
 	}

@@ -44,7 +44,7 @@ func (strictYAML) Unmarshal(b []byte) (map[string]any, error) {
 // What the decoder's errors say of values: the beginning of one that it cannot
 // read, and all of one that begins with * and so is taken for an alias.
 var (
-	quoted = regexp.MustCompile("`.*`")
+	quoted = regexp.MustCompile("(?s)`.*`")
 	alias  = regexp.MustCompile(`unknown anchor '.*' referenced`)
 )
 

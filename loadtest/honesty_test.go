@@ -1,6 +1,7 @@
 package loadtest
 
 import (
+	"bytes"
 	"context"
 	"net"
 	"net/http"
@@ -128,6 +129,20 @@ func TestNobodyWithAnOrderMakesTheRunInvalid(t *testing.T) {
 	require.Positive(t, r.Totals.Sent)
 	require.False(t, r.Passed())
 	require.Contains(t, r.Valid.Reasons[0], "nobody was answered with an order")
+}
+
+// The result of a run in which nothing came to be sent is read like any other.
+func TestAResultOfNothingIsRead(t *testing.T) {
+	t.Parallel()
+	c := configure(t, stub.New(stub.Flaws{}), "unique")
+	c.Audit, c.Poisson, c.Shape = AuditOff, true, pace.Shape{Rate: 1e-6, Length: time.Millisecond}
+	r := perform(t, c)
+	require.Zero(t, r.Totals.Requests)
+	require.False(t, r.Passed())
+	var file bytes.Buffer
+	require.NoError(t, r.Write(&file))
+	_, err := result.Parse(file.Bytes())
+	require.NoError(t, err)
 }
 
 // What was not decided was not found right.

@@ -152,7 +152,7 @@ func (r *run) judge(ctx context.Context) *result.Result {
 	pause(ctx, r.Settle)
 	r.enter(Auditing)
 	v.Findings = verdict.Answers(cases)
-	if len(cases) > 0 {
+	if len(cases) > 0 || r.Audit == AuditOff {
 		r.audit(ctx, cases, v)
 	}
 	check, cancel := context.WithTimeout(ctx, r.CheckTime)

@@ -63,6 +63,12 @@ func onlyOnce(c *cobra.Command) {
 	}
 }
 
+// completing reports whether a shell asks how a line may go on: cobra parses the
+// flags of such a line twice.
+func completing(args []string) bool {
+	return len(args) > 0 && (args[0] == cobra.ShellCompRequestCmd || args[0] == cobra.ShellCompNoDescRequestCmd)
+}
+
 // atLeast refuses a number below the lowest that a flag may have.
 func atLeast(flag string, n, lowest int) error {
 	if n < lowest {

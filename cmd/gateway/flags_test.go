@@ -3,6 +3,7 @@ package main
 import (
 	"testing"
 
+	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/require"
 )
 
@@ -32,4 +33,14 @@ func TestAFlagIsGivenOnce(t *testing.T) {
 	code, stdout, stderr = command(t, in, "config", "print", "--mysql.read_conns=3", "--messages.broker=kafka", "--messages.addrs=a:1,b:1", "--redis.tls=false")
 	require.Equal(t, exitOK, code, stderr)
 	require.Contains(t, stdout, "addrs: ['a:1', 'b:1']")
+}
+
+// A shell that asks what may come next has the line read twice.
+func TestAFlagIsCompletedAfterAnother(t *testing.T) {
+	t.Parallel()
+	for _, request := range []string{cobra.ShellCompRequestCmd, cobra.ShellCompNoDescRequestCmd} {
+		code, stdout, stderr := command(t, nil, request, "token", "--user", "alice", "--sc")
+		require.Equal(t, exitOK, code, stderr)
+		require.Contains(t, stdout, "--scope")
+	}
 }

@@ -62,7 +62,9 @@ func run(ctx context.Context, env environment) int {
 		consumeCommand(env), auditCommand(env), compactCommand(env), keyCommand(env), ttlCommand(env), healthcheckCommand(env), versionCommand(env),
 	)
 	onStart(root, func() { started = true })
-	onlyOnce(root)
+	if !completing(env.args) {
+		onlyOnce(root)
+	}
 	root.SetHelpCommand(helpCommand())
 	root.SetArgs(env.args)
 	root.SetOut(env.stdout)

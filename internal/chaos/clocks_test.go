@@ -43,7 +43,9 @@ func TestClocksThatJumpChangeNothing(t *testing.T) { //nolint:paralleltest // a 
 			times := read()
 			t.Logf("all orders of one customer were read %d times", times)
 			require.Positive(t, times)
-			require.Positive(t, w.clocks.shown.Load(), "gateways' clocks were moved")
+			if !w.clocks.none {
+				require.Positive(t, w.clocks.shown.Load(), "gateways' clocks were moved")
+			}
 			require.Positive(t, number(t, w.admin,
 				"SELECT COUNT(*) FROM idempotency_records WHERE status = 2 AND response_body IS NULL"), "answers were compacted")
 		})
@@ -109,9 +111,13 @@ func (w *world) readOrders() (times func() int) {
 			}
 		}
 	})
-	return func() int {
+	stop := func() {
 		cancel()
 		reading.Wait()
+	}
+	w.t.Cleanup(stop) // also where the run has ended the test
+	return func() int {
+		stop()
 		return n
 	}
 }

@@ -30,6 +30,7 @@ type clockJumps struct {
 	shown   atomic.Int32   // by the date of an answer
 	times   [][2]time.Time // in which a clock was off, by that of this machine
 	refused int            // payments, which were then accepted
+	none    bool           // they cannot be moved here, which was said
 }
 
 // moveClock puts the wall clock of the process so far before this machine's, or
@@ -106,6 +107,7 @@ func (w *world) jumping(e event, sites []*site) (end func()) {
 	w.t.Helper()
 	for _, s := range sites {
 		if err := s.moveClock(0); err != nil && !errors.Is(err, os.ErrProcessDone) {
+			w.clocks.none = true
 			return w.none("a gateway's clock", err)
 		}
 	}

@@ -157,10 +157,10 @@ func (s span) read(memory io.ReaderAt) (function, cave int64, err error) {
 		}
 	}
 	if function == 0 {
-		return 0, 0, fmt.Errorf("the vDSO has no %s", clockFunction)
+		return 0, 0, fmt.Errorf("%w: the vDSO has no %s", ErrForbidden, clockFunction)
 	}
 	if tail := image[len(image)-caveSize:]; !bytes.Equal(tail, make([]byte, caveSize)) {
-		return 0, 0, errors.New("the end of the vDSO is not empty")
+		return 0, 0, fmt.Errorf("%w: the end of the vDSO is not empty", ErrForbidden)
 	}
 	return function, s.to - caveSize, nil
 }
@@ -211,7 +211,10 @@ func programCounters(pid int) (counters []int64, err error) {
 	}
 	for _, thread := range threads {
 		stat, err := os.ReadFile(filepath.Join(thread, "stat"))
-		if err != nil {
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return nil, nil // it has ended meanwhile
+		case err != nil:
 			return nil, err
 		}
 		// The state follows the name, which may hold anything.

@@ -2,6 +2,7 @@ package testserver
 
 import (
 	"bufio"
+	"bytes"
 	"fmt"
 	"os"
 	"os/exec"
@@ -63,6 +64,25 @@ func TestAProgramGoesByItsOwnClock(t *testing.T) {
 	require.NoError(t, clock.Close())
 	_, err = NewProgramClock(child.Process.Pid)
 	require.ErrorIs(t, err, os.ErrProcessDone)
+}
+
+// The layout of the vDSO is the kernel's: another one is no fault of the program.
+func TestAKernelWithAnotherVDSOIsExcused(t *testing.T) {
+	t.Parallel()
+	where, err := vdso(os.Getpid())
+	Demand(t, err)
+	memory, err := os.Open(taskFile(os.Getpid(), "mem"))
+	require.NoError(t, err)
+	defer func() { require.NoError(t, memory.Close()) }()
+	image := make([]byte, where.to-where.from)
+	_, err = memory.ReadAt(image, where.from)
+	require.NoError(t, err)
+	where = span{0, int64(len(image))}
+	_, _, err = where.read(bytes.NewReader(bytes.ReplaceAll(image, []byte(clockFunction), []byte("__vdso_of_anotherone"))))
+	require.ErrorIs(t, err, ErrForbidden)
+	image[len(image)-1] = 1
+	_, _, err = where.read(bytes.NewReader(image))
+	require.ErrorIs(t, err, ErrForbidden)
 }
 
 // tellTheTime tells it once per line, while others look at the clock all the time,

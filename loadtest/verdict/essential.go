@@ -11,12 +11,14 @@ import (
 type stays uint8
 
 const (
-	all          stays = iota
-	none               // any state explains it, and it changes none
-	earliestIn         // it may happen once, from when it was sent, for ever after
-	earliestOut        // it needs what never goes away again: the first to return needs it soonest
-	latestIn           // it needs what never comes back: the last to be sent needs it longest
-	earliestBoth       // it makes what never goes away again, or finds it: the first to be sent may make it, the first to return needs it soonest
+	all         stays = iota
+	none              // any state explains it, and it changes none
+	earliestIn        // it may happen once, from when it was sent, for ever after
+	earliestOut       // it needs what never goes away again: the first to return needs it soonest
+	latestIn          // it needs what never comes back: the last to be sent needs it longest
+	// It makes what never goes away again, or finds it: the first to be sent may
+	// make it, the first to return needs it soonest.
+	earliestBoth
 )
 
 // kind is what makes operations interchangeable but for their times.

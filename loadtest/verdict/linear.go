@@ -33,7 +33,8 @@ const (
 
 // Linearizable asks for each key whether one order of events exists in which
 // every answer is right. It stops when the context ends; what was not decided is
-// counted as unknown, and has not been found right. Drawings of the first failing keys go to dir; none if "".
+// counted as unknown, and has not been found right. Drawings of the first failing
+// keys go to dir; none if "".
 func Linearizable(ctx context.Context, cases []*history.Case, dir string) (Linearity, Findings) {
 	var l Linearity
 	var f Findings
