@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/ThreeDotsLabs/watermill-amqp/v3/pkg/amqp"
 	"github.com/ThreeDotsLabs/watermill/message"
 
 	"github.com/oncegate/oncegate/order"
@@ -59,7 +60,8 @@ func (c *Consumer) deliveries(m *message.Message) (count int64, again bool) {
 	if d := deliveryOf(m); d != nil {
 		return d.count, d.again
 	}
-	return c.attempts.add(messageID(m), 1)
+	count, again = c.attempts.add(messageID(m), 1)
+	return count, again || amqp.IsMessageRedelivered(m)
 }
 
 func (c *Consumer) apply(ctx context.Context, payment order.PaymentMessage) (order.Transition, error) {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ThreeDotsLabs/watermill-amqp/v3/pkg/amqp"
 	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
@@ -83,6 +84,23 @@ func TestARefundIsToldThoughItsCommitWasNotAnswered(t *testing.T) {
 	o.Logger = slog.New(slog.NewJSONHandler(&log, nil))
 	consumeAll(t, o)
 	require.Equal(t, [2]int{1, 1}, refundsTold(t, o, &log))
+}
+
+// A broker that keeps no count says at least that a message was delivered before.
+func TestARefundIsToldByTheHeirOfARedeliveredMessage(t *testing.T) {
+	t.Parallel()
+	id := newID()
+	l := newLedger(id)
+	of := func(m string) *message.Message { return message.NewMessage(m, []byte(body(id))) }
+	consumeAll(t, memoryOptions(&queue{messages: []*message.Message{of("m1"), of("m2")}}, &drawer{}, l))
+
+	redelivered := of("m2")
+	redelivered.Metadata.Set(amqp.MetadataRedeliveredKey, "true")
+	heir := memoryOptions(&queue{messages: []*message.Message{redelivered, of("m2")}}, &drawer{}, l)
+	var log bytes.Buffer
+	heir.Logger = slog.New(slog.NewJSONHandler(&log, nil))
+	consumeAll(t, heir)
+	require.Equal(t, [2]int{1, 1}, refundsTold(t, heir, &log))
 }
 
 // contentOf is the digest of the event in [body].
