@@ -48,7 +48,7 @@ type Transition struct {
 	// what it came to then.
 	Duplicate bool
 	// RefundOwed says that a payment was taken that the order cannot use, and
-	// that no message has told of before.
+	// that no message has told of before; for a Duplicate, what it said then.
 	RefundOwed bool
 	Order      Order // as it is now; zero for Parked
 }

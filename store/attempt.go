@@ -66,7 +66,7 @@ func (w *worker) attempt(ctx context.Context, group []*pending) (outcomes []outc
 			w.s.logPanic(p)
 			t.broken = true
 			if committing {
-				inDoubt(v, group, outcomes)
+				w.inDoubt(v, group, outcomes)
 			}
 			outcomes, failed = nil, &failure{fault: faultPermanent, err: errPanic, committing: committing}
 		}
@@ -110,8 +110,7 @@ func (w *worker) attempt(ctx context.Context, group []*pending) (outcomes []outc
 	w.answerEarly(group, outcomes)
 	committing = true
 	if err := t.commit(); err != nil {
-		w.s.metrics.unknown.Inc()
-		inDoubt(v, group, outcomes)
+		w.inDoubt(v, group, outcomes)
 		return nil, &failure{fault: w.s.faultOf(err), err: err, committing: true}
 	}
 	clock.done(stepCommit)
@@ -120,7 +119,8 @@ func (w *worker) attempt(ctx context.Context, group []*pending) (outcomes []outc
 }
 
 // inDoubt notes a COMMIT of which nothing is known.
-func inDoubt(v *view, group []*pending, outcomes []outcome) {
+func (w *worker) inDoubt(v *view, group []*pending, outcomes []outcome) {
+	w.s.metrics.unknown.Inc()
 	for i, p := range group {
 		if outcomes[i].writes {
 			p.unknown, p.unknownAt = true, v.server

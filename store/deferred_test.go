@@ -88,7 +88,7 @@ func TestDeferredRequestThatCannotSucceedEndsAsFailed(t *testing.T) {
 		_, err = h.reads.ExecContext(t.Context(), "ALTER TABLE orders MODIFY sku VARCHAR(64) NOT NULL, ADD CONSTRAINT ck_refuse CHECK (quantity > 1)")
 		require.NoError(t, err)
 		for range 3 {
-			_, err = h.carryOutNext(t.Context(), DeferredOptions{Lease: time.Second, MaxAttempts: 3})
+			_, err = h.carryOutNext(t.Context(), DeferredOptions{Lease: time.Minute, MaxAttempts: 3})
 			if err == nil {
 				break
 			}

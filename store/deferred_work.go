@@ -87,8 +87,10 @@ func (s *Store) countRefusal(ctx context.Context, job *leased) error {
 }
 
 // lease takes the request that waits longest and is nobody's, one that cannot be
-// read as well: the others are behind it. A lease that ends later than any can was
-// given by a clock that has gone back since, and is nobody's: it may be years.
+// read as well: the others are behind it. A lease that ends later than twice its
+// length was given by a clock that has gone back since, and is nobody's: it may be
+// years. Once its length is what one has that was given while this was asked, and
+// twice what one may have of a gateway with another setting.
 func (s *Store) lease(ctx context.Context, length time.Duration) (job *leased, err error) {
 	err = s.inTransaction(ctx, "lease a deferred request", func(t *transaction) error {
 		job = nil
@@ -97,7 +99,7 @@ func (s *Store) lease(ctx context.Context, length time.Duration) (job *leased, e
 		var now instant
 		var refusals int
 		t.q.reset("SELECT user_id, idempotency_key, content, attempts, " + t.d.now + " FROM deferred_requests WHERE lease_until <= " +
-			t.d.now + " OR lease_until > " + t.d.later(length) + " ORDER BY lease_until LIMIT 1" + t.d.skipLocked)
+			t.d.now + " OR lease_until > " + t.d.later(2*length) + " ORDER BY lease_until LIMIT 1" + t.d.skipLocked)
 		found := false
 		if err := t.rows(func(rows *sql.Rows) error {
 			found = true

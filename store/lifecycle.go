@@ -15,7 +15,9 @@ var _ order.Lifecycle = (*Store)(nil)
 // before anything else.
 func (s *Store) Cancel(ctx context.Context, userID string, id order.ID) (order.Transition, error) {
 	var result order.Transition
-	cancelled := false // by an attempt whose COMMIT was not answered, if there is another
+	// By an attempt whose COMMIT was not answered, if there is another. If it was
+	// lost, and somebody else did the same since, both hear that they did it.
+	cancelled := false
 	err := s.inTransaction(ctx, "cancel an order", func(t *transaction) error {
 		var balance money
 		t.q.reset("SELECT balance FROM users WHERE user_id = ")
@@ -53,7 +55,7 @@ func (s *Store) Cancel(ctx context.Context, userID string, id order.ID) (order.T
 // Ship implements [order.Lifecycle].
 func (s *Store) Ship(ctx context.Context, id order.ID) (order.Transition, error) {
 	var result order.Transition
-	shipped := false // by an attempt whose COMMIT was not answered, if there is another
+	shipped := false // as in Cancel
 	err := s.inTransaction(ctx, "ship an order", func(t *transaction) error {
 		o, err := t.lockOrder(id)
 		if err != nil {

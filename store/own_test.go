@@ -1,6 +1,10 @@
 package store
 
 import (
+	"context"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -55,6 +59,36 @@ func TestWhatAnUnansweredCommitDidIsItsCallersOwn(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, want, n, "each has one event")
 		}
+	})
+}
+
+// A COMMIT is lost, and before the next attempt another gateway refuses the same:
+// that refusal is the other's.
+func TestARefusalByAnotherGatewayIsReplayed(t *testing.T) {
+	t.Parallel()
+	onServers(t, func(t *testing.T, dsn string) {
+		h, proxy := behindProxy(t, dsn)
+		other := openHarness(t, Options{DSN: dsn})
+		dear := command(t, "ann", "dear", potsticker(101_00))
+		theirs := make(chan result, 1)
+		var lost atomic.Bool
+		var meanwhile sync.Once // whoever asks next waits for it
+		proxy.OnQuery(func(q string) faultproxy.Action {
+			switch {
+			case q == commitText && !lost.Swap(true):
+				return faultproxy.CutBefore
+			case lost.Load() && strings.HasPrefix(q, "SELECT user_id, balance"):
+				meanwhile.Do(func() {
+					ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+					defer cancel()
+					d, err := other.Decide(ctx, dear)
+					theirs <- result{d, err}
+				})
+			}
+			return faultproxy.Pass
+		})
+		require.Equal(t, "replayed", kinds(submit(t, h, dear)()))
+		require.Equal(t, "rejected", kinds([]result{<-theirs}))
 	})
 }
 

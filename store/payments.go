@@ -12,7 +12,7 @@ import (
 // deliveries of one message, and two messages for one order, follow each other.
 func (s *Store) Apply(ctx context.Context, m order.PaymentMessage) (order.Transition, error) {
 	var result order.Transition
-	recorded := false // by an attempt whose COMMIT was not answered, if there is another
+	recorded := false // as in Cancel
 	err := s.inTransaction(ctx, "apply a payment event", func(t *transaction) error {
 		o, missing := t.lockOrder(m.OrderID)
 		if missing != nil && !errors.Is(missing, sql.ErrNoRows) {

@@ -119,11 +119,6 @@ func rebuildRecords(ctx context.Context, from queryer, q *query, keys []pair, se
 		}
 		rec.receipt.Response = r.Created(rec.operation, orders)
 	}
-	for _, key := range keys {
-		if rec := into[key]; rec != nil && rec.receipt.State == order.Succeeded && rec.receipt.Response.Body == nil {
-			return fmt.Errorf("%w: a record whose orders are gone", errUnreadable)
-		}
-	}
 	return nil
 }
 
