@@ -55,7 +55,7 @@ func decodeSettingChange(body string) (c SettingChange, err error) {
 		switch {
 		case c.Reason == "" || utf8.RuneCountInString(c.Reason) > maxSettingReason:
 			d.at(noRow, "reason", "is required, with at most "+strconv.Itoa(maxSettingReason)+" characters")
-		case strings.ContainsFunc(c.Reason, unicode.IsControl): // it is shown to others, in terminals too
+		case strings.ContainsFunc(c.Reason, isControl): // it is shown to others, in terminals too
 			d.at(noRow, "reason", "must not contain control characters")
 		}
 	}
@@ -93,3 +93,6 @@ func (d *decoder) boolMember(name string) bool {
 	}
 	return yes
 }
+
+// isControl reports whether a character is not shown, but changes how others are.
+func isControl(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) }

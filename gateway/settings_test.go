@@ -153,6 +153,7 @@ func TestChangesThatAreNotWellFormedReachNothing(t *testing.T) {
 		{"blank reason", receiptTTL, `{"value":"48h","reason":"  "}`, []header{match}, 400, "INVALID_REQUEST", []string{"reason"}},
 		{"long reason", receiptTTL, `{"value":"48h","reason":"` + strings.Repeat("ä", 501) + `"}`, []header{match}, 400, "INVALID_REQUEST", []string{"reason"}},
 		{"a reason of two lines", receiptTTL, `{"value":"48h","reason":"x\n2026-08-27 somebody else"}`, []header{match}, 400, "INVALID_REQUEST", []string{"reason"}},
+		{"a reason that turns the line around", receiptTTL, `{"value":"48h","reason":"\u202eelas"}`, []header{match}, 400, "INVALID_REQUEST", []string{"reason"}},
 		{"a reason that clears the screen", receiptTTL, `{"value":"48h","reason":"\u001b[2Jx"}`, []header{match}, 400, "INVALID_REQUEST", []string{"reason"}},
 		{"no value", receiptTTL, `{"reason":"x"}`, []header{match}, 400, "INVALID_REQUEST", []string{"value"}},
 		{"long value", receiptTTL, `{"value":"` + strings.Repeat("x", 256) + `","reason":"x"}`, []header{match}, 400, "INVALID_REQUEST", []string{"value"}},
