@@ -182,37 +182,35 @@ func (t *transaction) due(from position, to func()) (n int, err error) {
 	t.q.add(" OR (status = ")
 	t.q.bind(int64(order.Succeeded))
 	t.q.add(" AND response_body IS NOT NULL))")
-	return n, t.rows(func(rows *sql.Rows) error { return rows.Scan(&n) })
+	err = t.rows(func(rows *sql.Rows) error { return rows.Scan(&n) })
+	return n, err
 }
 
 // behind begins the condition for the records behind a position.
 func (t *transaction) behind(at position) {
-	q := t.q
-	q.add(" FROM idempotency_records WHERE created_at >= ")
-	q.bind(t.d.instant(at.created))
-	q.add(" AND (created_at > ")
-	q.bind(t.d.instant(at.created))
-	q.add(" OR user_id > ")
-	q.bind(at.key.first)
-	q.add(" OR (user_id = ")
-	q.bind(at.key.first)
-	q.add(" AND idempotency_key > ")
-	q.bind(at.key.second)
-	q.add("))")
+	t.q.add(" FROM idempotency_records WHERE ")
+	t.beyond(">", at, ">")
 }
 
 // upTo ends it with a position, which is one of them.
 func (t *transaction) upTo(at position) {
+	t.q.add(" AND ")
+	t.beyond("<", at, "<=")
+}
+
+// beyond is the condition for what lies in one direction of a position; the key
+// decides between those of one instant. The first comparison is for the index.
+func (t *transaction) beyond(direction string, at position, key string) {
 	q := t.q
-	q.add(" AND created_at <= ")
+	q.add("created_at " + direction + "= ")
 	q.bind(t.d.instant(at.created))
-	q.add(" AND (created_at < ")
+	q.add(" AND (created_at " + direction + " ")
 	q.bind(t.d.instant(at.created))
-	q.add(" OR user_id < ")
+	q.add(" OR user_id " + direction + " ")
 	q.bind(at.key.first)
 	q.add(" OR (user_id = ")
 	q.bind(at.key.first)
-	q.add(" AND idempotency_key <= ")
+	q.add(" AND idempotency_key " + key + " ")
 	q.bind(at.key.second)
 	q.add("))")
 }
