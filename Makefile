@@ -183,21 +183,22 @@ snapshot: $(RELEASER) ## build what a release is made of into dist/: archives, p
 	PATH="$(abspath $(RELEASER)):$$PATH" goreleaser release --snapshot --clean $(SNAPSHOT_FLAGS)
 
 .PHONY: up
-up: $(SECRETS) ## start gateway, MySQL and Redis with Docker, and wait until they are healthy
+up: $(SECRETS)/mysql_dsn ## start gateway, MySQL and Redis with Docker, and wait until they are healthy
 	$(COMPOSE) up --build --detach --wait
 
 .PHONY: down
-down: $(SECRETS) ## stop them; their data stays (docker compose down --volumes removes it)
+down: $(SECRETS)/mysql_dsn ## stop them; their data stays (SECRETS=data/secrets docker compose down --volumes removes it)
 	$(COMPOSE) --profile observe down
 
 # Containers run as users of their own, who must be able to read the files; the
-# directory keeps them from everybody else on this machine. It appears whole or
-# not at all.
-$(SECRETS):
-	@mkdir -p $(@D) && rm -rf $@.making && mkdir -m 700 $@.making
+# directory, in which "make run" keeps its own secret, keeps them from everybody
+# else on this machine. The DSN comes last: with it all of them are there.
+$(SECRETS)/mysql_dsn:
+	@mkdir -p -m 700 $(@D) && rm -rf $@.making && mkdir $@.making
 	@cd $@.making && for name in mysql_password hs256_secret mac_key; do \
 		od -An -v -N32 -tx1 /dev/urandom | tr -d ' \n' > $$name; \
 	done && \
 	printf 'oncegate:%s@tcp(mysql:3306)/oncegate' "$$(cat mysql_password)" > mysql_dsn && \
 	chmod 444 *
-	@mv $@.making $@
+	@cd $@.making && mv -f mysql_password hs256_secret mac_key .. && mv mysql_dsn ..
+	@rmdir $@.making
