@@ -30,6 +30,11 @@ func openRedis(o BrokerOptions) (message.Subscriber, message.Publisher, error) {
 	settings := *o.Redis.Client
 	settings.ContextTimeoutEnabled = true // all commands have deadlines
 	settings.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
+	if settings.PoolSize == 0 {
+		// Each worker holds a connection while it waits for entries; one more asks
+		// for the backlog. They are opened when they are needed.
+		settings.PoolSize = maxWorkers + 1
+	}
 	client := redis.NewUniversalClient(&settings)
 	subscriber, err := NewStreamSubscriber(StreamOptions{
 		Client: client, Group: o.Group, Instance: o.Redis.Instance,

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"testing"
+	"time"
 
 	"github.com/IBM/sarama"
 	"github.com/ThreeDotsLabs/watermill-amqp/v3/pkg/amqp"
@@ -50,12 +51,32 @@ func TestOpenRefusesWhatDoesNotFit(t *testing.T) {
 	}
 }
 
+// Who waits for a connection reads nothing, and cannot acknowledge.
+func TestEveryWorkerHasAConnectionToRedis(t *testing.T) {
+	t.Parallel()
+	subscriber, publisher, err := Open(BrokerOptions{
+		Kind: Redis, Group: "g", Logger: slog.New(slog.DiscardHandler),
+		Redis: &RedisOptions{Client: &redis.UniversalOptions{Addrs: []string{"127.0.0.1:1"}}},
+	})
+	require.NoError(t, err)
+	client, ok := subscriber.(*StreamSubscriber).o.Client.(*redis.Client)
+	require.True(t, ok)
+	require.Greater(t, client.Options().PoolSize, maxWorkers)
+	require.NoError(t, subscriber.Close())
+	require.NoError(t, publisher.Close())
+}
+
 func TestKafkaLosesNothingOfANewGroupAndConfirmsAll(t *testing.T) {
 	t.Parallel()
 	c := (&KafkaOptions{TLS: &tls.Config{MinVersion: tls.VersionTLS13}, Username: "u", Password: "p"}).sarama()
 	require.NoError(t, c.Validate())
 	require.Equal(t, sarama.OffsetOldest, c.Consumer.Offsets.Initial)
 	require.Equal(t, sarama.WaitForAll, c.Producer.RequiredAcks)
+	require.Equal(t, sarama.ReadCommitted, c.Consumer.IsolationLevel)
+	// Who joins is answered when the last has let go of the message in its hand.
+	require.Greater(t, c.Net.ReadTimeout, c.Consumer.Group.Rebalance.Timeout)
+	o := Options{Timeout: 10 * time.Second, MaxRetryDelay: time.Minute}
+	require.Greater(t, c.Consumer.Group.Rebalance.Timeout, 2*o.Timeout+o.outageDelay())
 	require.True(t, c.Net.TLS.Enable)
 	require.True(t, c.Net.SASL.Enable)
 }

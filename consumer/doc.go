@@ -12,7 +12,9 @@
 // [Open] connects to a broker. Redis Streams have a subscriber of their own,
 // [StreamSubscriber]: Watermill's keeps no count of deliveries that survives a
 // restart, repeats a returned message ahead of all others, and ends at an entry
-// that it cannot read.
+// that it cannot read. So has Kafka: Watermill's does not tell what may have been
+// delivered before, keeps its partition from the next member while a message
+// waits, and is silent about a broker that is away.
 //
 // The package must not know HTTP or SQL, and of ours it imports only order.
 package consumer

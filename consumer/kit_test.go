@@ -163,21 +163,26 @@ func (s *scene) options(lifecycle order.Lifecycle, instance string) consumer.Opt
 	}
 }
 
-// consume runs a consumer until stop is called, or the test ends.
 func (s *scene) consume(o consumer.Options) (stop func()) {
 	s.t.Helper()
+	return consume(s.t, o)
+}
+
+// consume runs a consumer until stop is called, or the test ends.
+func consume(t *testing.T, o consumer.Options) (stop func()) {
+	t.Helper()
 	c, err := consumer.New(o)
-	require.NoError(s.t, err)
+	require.NoError(t, err)
 	done := make(chan error, 1)
 	go func() { done <- c.Run(context.Background()) }()
 	var once sync.Once
 	stop = func() {
 		once.Do(func() {
-			require.NoError(s.t, c.Close())
-			require.NoError(s.t, <-done)
+			require.NoError(t, c.Close())
+			require.NoError(t, <-done)
 		})
 	}
-	s.t.Cleanup(stop)
+	t.Cleanup(stop)
 	return stop
 }
 

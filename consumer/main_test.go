@@ -18,5 +18,6 @@ func TestMain(m *testing.M) {
 		beVictim(role)
 		return
 	}
-	goleak.VerifyTestMain(testserver.Stopping(m))
+	goleak.VerifyTestMain(testserver.Stopping(m),
+		goleak.IgnoreAnyFunction("github.com/rcrowley/go-metrics.(*meterArbiter).tick")) // sarama's, one for the process
 }

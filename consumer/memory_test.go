@@ -209,6 +209,7 @@ func TestOptionsAreChecked(t *testing.T) {
 		"a topic is required":            func(o *consumer.Options) { o.Topic = "" },
 		"the name must be":               func(o *consumer.Options) { o.Name = "with blank" },
 		"must be above zero":             func(o *consumer.Options) { o.MaxDeliveries = -1 },
+		"(1025) must not be more than":   func(o *consumer.Options) { o.Workers = 1025 },
 		"must not be above the max":      func(o *consumer.Options) { o.RetryDelay = time.Hour },
 		"duplicate metrics collector re": func(o *consumer.Options) { _, _ = consumer.New(*o) },
 	} {

@@ -15,6 +15,9 @@ import (
 // maxNameLen is the width of the column that the name is stored in.
 const maxNameLen = 64
 
+// maxWorkers bounds the subscriptions of a consumer, and so its connections.
+const maxWorkers = 1024
+
 // maxOutageDelay bounds how long a worker holds a message back while the ledger
 // is unavailable.
 const maxOutageDelay = 10 * time.Second
@@ -34,7 +37,7 @@ type Options struct {
 	// Parker keeps what can never succeed. Required.
 	Parker Parker
 
-	// Workers handle messages side by side. Default 4.
+	// Workers handle messages side by side, 1024 at most. Default 4.
 	Workers int
 	// MaxDeliveries is after how many deliveries a message is parked whose
 	// order is not there or which the ledger refuses. Default 10. Deliveries
@@ -72,6 +75,9 @@ func (o *Options) setDefaults() error {
 }
 
 func (o *Options) check() error {
+	if o.Workers > maxWorkers {
+		return fmt.Errorf("consumer: the workers (%d) must not be more than %d", o.Workers, maxWorkers)
+	}
 	if o.Workers < 1 || o.MaxDeliveries < 1 || o.Timeout < 0 {
 		return errors.New("consumer: workers, max deliveries and timeout must be above zero")
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -63,13 +62,9 @@ func (o *StreamOptions) setDefaults() error {
 // and delays survive the death of any process, and a message that waits holds
 // up no other.
 type StreamSubscriber struct {
+	subscriptions
 	o    StreamOptions
 	lost atomic.Int64
-
-	mu      sync.Mutex
-	closed  bool
-	closing chan struct{}
-	readers sync.WaitGroup
 }
 
 var (
@@ -82,60 +77,36 @@ func NewStreamSubscriber(o StreamOptions) (*StreamSubscriber, error) {
 	if err := o.setDefaults(); err != nil {
 		return nil, err
 	}
-	return &StreamSubscriber{o: o, closing: make(chan struct{})}, nil
+	return &StreamSubscriber{subscriptions: subscriptions{closing: make(chan struct{})}, o: o}, nil
 }
 
 // Subscribe implements [message.Subscriber]. It delivers one message at a time;
 // to have more in hand, subscribe again. When ctx ends, the message in hand is
 // still waited for until it is settled or the subscriber is closed.
 func (s *StreamSubscriber) Subscribe(ctx context.Context, topic string) (<-chan *message.Message, error) {
-	if !s.begin() {
-		return nil, errors.New("the subscriber is closed")
-	}
-	if err := s.ensureGroup(ctx, topic); err != nil {
-		s.readers.Done()
+	ctx, end, err := s.begin(ctx)
+	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	s.readers.Go(func() {
-		select {
-		case <-s.closing:
-			cancel()
-		case <-ctx.Done():
-		}
-	})
+	if err := s.ensureGroup(ctx, topic); err != nil {
+		end()
+		return nil, err
+	}
 	r := &streamReader{s: s, topic: topic, out: make(chan *message.Message)}
 	go func() {
-		defer s.readers.Done()
-		defer cancel()
+		defer end()
 		defer close(r.out)
 		r.run(ctx)
 	}()
 	return r.out, nil
 }
 
-func (s *StreamSubscriber) begin() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		return false
-	}
-	s.readers.Add(1)
-	return true
-}
-
 // Close ends all subscriptions and closes the client. What was not settled is
 // taken over by others.
 func (s *StreamSubscriber) Close() error {
-	s.mu.Lock()
-	if s.closed {
-		s.mu.Unlock()
+	if !s.end() {
 		return nil
 	}
-	s.closed = true
-	close(s.closing)
-	s.mu.Unlock()
-	s.readers.Wait()
 	if err := s.o.Client.Close(); err != nil {
 		return fmt.Errorf("close the client: %w", err)
 	}

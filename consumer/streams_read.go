@@ -135,10 +135,7 @@ func (r *streamReader) takeOver(ctx context.Context, id string) error {
 	case len(pending) == 0:
 		return nil
 	case len(entries) == 0:
-		// It was trimmed or deleted before it was handled: a payment event that
-		// nobody will ever see, which must not pass in silence.
-		r.s.lost.Add(1)
-		r.s.o.Logger.ErrorContext(ctx, "an entry was removed from the stream before it was handled", "topic", r.topic, "entry", id)
+		r.lost(ctx, id)
 		return nil
 	default:
 		return r.deliver(ctx, entries[0], &delivery{count: pending[0].RetryCount + 1, again: true})

@@ -57,10 +57,28 @@ func (r *streamReader) giveBack(ctx context.Context, d *delivery) error {
 	if d.uncounted {
 		count--
 	}
-	err := r.s.o.Client.Do(ctx, "XCLAIM", r.topic, r.s.o.Group, r.s.o.Instance, 0, d.entry,
-		"IDLE", int64(idle/time.Millisecond), "RETRYCOUNT", count, "JUSTID").Err()
+	left, err := r.s.o.Client.Do(ctx, "XCLAIM", r.topic, r.s.o.Group, r.s.o.Instance, 0, d.entry,
+		"IDLE", int64(idle/time.Millisecond), "RETRYCOUNT", count, "JUSTID").Slice()
 	if err != nil {
 		return fmt.Errorf("give an entry back: %w", err)
 	}
+	if len(left) > 0 {
+		return nil
+	}
+	// It is pending no more: acknowledged, or Redis found nothing to keep pending.
+	there, err := r.s.o.Client.XRange(ctx, r.topic, d.entry, d.entry).Result()
+	if err != nil {
+		return fmt.Errorf("look for an entry that is not pending: %w", err)
+	}
+	if len(there) == 0 {
+		r.lost(ctx, d.entry)
+	}
 	return nil
+}
+
+// lost tells of an entry that was trimmed or deleted before it was handled: a
+// payment event that nobody will ever see, which must not pass in silence.
+func (r *streamReader) lost(ctx context.Context, entry string) {
+	r.s.lost.Add(1)
+	r.s.o.Logger.ErrorContext(ctx, "an entry was removed from the stream before it was handled", "topic", r.topic, "entry", entry)
 }

@@ -164,6 +164,23 @@ func TestEntryThatVanishesUnhandledIsCounted(t *testing.T) {
 	})
 }
 
+func TestEntryThatVanishesFromTheHandIsCounted(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, testserver.Redis(t))
+	name := s.add("message_id", "evt_1", "payload", body(newID()))
+	l := newLedger()
+	l.setBefore(func(order.PaymentMessage) error {
+		return errors.Join(order.ErrNotFound, s.redis.XDel(context.Background(), s.topic, name).Err())
+	})
+	o := s.options(l, "a")
+	s.consume(o)
+	s.eventually("it is missed", func() bool {
+		b, err := o.Subscriber.(*consumer.StreamSubscriber).Backlog(t.Context(), s.topic)
+		return err == nil && b.Lost == 1 && b.Pending == 0
+	})
+	require.Equal(t, 1, l.callCount())
+}
+
 func TestRunEndsAfterTheMessageInHand(t *testing.T) {
 	t.Parallel()
 	s, id, next := newScene(t, testserver.Redis(t)), newID(), newID()
