@@ -29,7 +29,7 @@ type page struct {
 	ChartScript, OwnScript   template.JS
 	Started, Seconds, PerSec string
 	Behaviours               []share
-	Policy                   string
+	Policy, Made             string
 }
 
 type ladderRow struct {
@@ -108,6 +108,7 @@ func HTML(w io.Writer, r *result.Result) error {
 		Seconds:     fmt.Sprintf("%.1f", r.Seconds()),
 		PerSec:      fmt.Sprintf("%.0f", float64(r.Totals.Requests)/max(r.Seconds(), 1e-9)),
 		Policy:      string(r.Environment.Policy),
+		Made:        made(r),
 	}
 	p.State, p.Headline = headline(r)
 	p.addRows()

@@ -72,6 +72,24 @@ func TestTheWorstComesFirst(t *testing.T) {
 	}
 }
 
+func TestAValidRunSaysWhatWasNotMade(t *testing.T) {
+	t.Parallel()
+	for want, change := range map[string]func(*result.Result){
+		"every planned start was made, on time":         func(*result.Result) {},
+		"held up by nothing but the answers":            func(r *result.Result) { r.Plan.Model = "closed" },
+		"999 of 1000 planned starts were made, on time": func(r *result.Result) { r.Totals.Planned, r.Totals.DroppedStarts = 1000, 1 },
+		"for 3 copies, retries or repeats":              func(r *result.Result) { r.Totals.DroppedFollowUps = 3 },
+	} {
+		r := sample()
+		change(r)
+		var page, text bytes.Buffer
+		require.NoError(t, HTML(&page, r))
+		require.NoError(t, Text(&text, r))
+		require.Contains(t, text.String(), want)
+		require.Contains(t, page.String(), want)
+	}
+}
+
 func TestTextTellsWhatDecides(t *testing.T) {
 	t.Parallel()
 	r := sample()

@@ -121,6 +121,19 @@ func unproven(r *result.Result) string {
 	return "the audit could not be made"
 }
 
+// made says of a valid run what became of the starts that were planned.
+func made(r *result.Result) string {
+	t := &r.Totals
+	switch {
+	case r.Plan.Model == "closed":
+		return "the clients were held up by nothing but the answers"
+	case t.DroppedStarts+t.DroppedFollowUps > 0:
+		return fmt.Sprintf("%d of %d planned starts were made, on time; for the others, and for %d copies, retries or repeats, there was no room",
+			t.Planned-t.DroppedStarts, t.Planned, t.DroppedFollowUps)
+	}
+	return "every planned start was made, on time"
+}
+
 // Conclusions are the lines that decide: verdict, validity, thresholds.
 func Conclusions(r *result.Result) []string {
 	var lines []string
@@ -154,7 +167,7 @@ func Conclusions(r *result.Result) []string {
 		}
 	}
 	if r.Valid.Valid {
-		add("VALID       yes: every planned start was made, on time")
+		add("VALID       yes: %s", made(r))
 	} else {
 		add("VALID       NO: %s", strings.Join(r.Valid.Reasons, "; "))
 	}

@@ -66,8 +66,8 @@ func (f FailIf) Check(before, after []*Result) ThresholdCheck {
 }
 
 // Caveats are why a comparison says less than it seems to: runs whose numbers may
-// not be believed, which no bound can be held against, and runs that were not
-// asked for the same.
+// not be believed, which no bound can be held against, and runs that left requests
+// out or were not asked for the same.
 func Caveats(before, after []*Result) (unusable, unlike []string) {
 	first := &before[0].Plan
 	for _, r := range slices.Concat(before, after) {
@@ -78,6 +78,9 @@ func Caveats(before, after []*Result) (unusable, unlike []string) {
 			unusable = append(unusable, fmt.Sprintf("the verdict on run %s was not passed", r.Run))
 		case r.Interrupted:
 			unusable = append(unusable, fmt.Sprintf("run %s was interrupted", r.Run))
+		}
+		if n := r.dropped(); n > 0 {
+			unlike = append(unlike, fmt.Sprintf("in run %s %d requests found no room: its times are of those that were made", r.Run, n))
 		}
 		p := &r.Plan
 		for _, d := range []struct {

@@ -135,6 +135,9 @@ func (r *Result) addVerdict(o *Result) {
 	v, w := &r.Verdict, o.Verdict
 	v.Passed = v.Passed && w.Passed
 	v.Findings.Merge(w.Findings)
+	for i := range v.Findings.List {
+		v.Findings.List[i].File = "" // the drawings are beside the results of their runs
+	}
 	v.Linearity.Keys += w.Linearity.Keys
 	v.Linearity.Checked += w.Linearity.Checked
 	v.Linearity.Trivial += w.Linearity.Trivial

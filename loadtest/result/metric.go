@@ -2,6 +2,7 @@ package result
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -98,7 +99,7 @@ func (m Metric) Of(r *Result) (float64, bool) {
 	case "lag":
 		return r.Lag.At(99).Seconds(), true
 	case "dropped":
-		return float64(r.Totals.DroppedStarts + r.Totals.DroppedFollowUps), true
+		return float64(r.dropped()), true
 	case "findings":
 		return float64(r.Verdict.Findings.Total()), true
 	case "count":
@@ -120,6 +121,30 @@ func (m Metric) Of(r *Result) (float64, bool) {
 	}
 	return h.At(m.p).Seconds(), true
 }
+
+// atLeast is a percentile or the maximum as low as it can have been: a request that
+// found no room would have been sent while others took their time, so it counts as
+// slower than all that were answered. It reports false when the number is one of
+// those, and then says nothing. Other metrics are what [Metric.Of] says.
+func (m Metric) atLeast(r *Result) (float64, bool) {
+	dropped := r.dropped()
+	if dropped == 0 || m.measure != "p" && m.measure != "max" {
+		return m.Of(r)
+	}
+	share := m.p / 100
+	if m.measure == "max" {
+		share = 1
+	}
+	h := m.histogram(r)
+	rank, answered := math.Ceil(share*float64(h.count()+dropped)), float64(h.count())
+	if rank > answered {
+		return 0, false
+	}
+	return h.At(100 * rank / answered).Seconds(), true
+}
+
+// dropped are the starts and the follow-ups that found no room.
+func (r *Result) dropped() int64 { return r.Totals.DroppedStarts + r.Totals.DroppedFollowUps }
 
 func (m Metric) count(r *Result) int64 {
 	if m.all {

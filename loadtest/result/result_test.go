@@ -63,6 +63,36 @@ func TestThresholdsAreHeld(t *testing.T) {
 	}
 }
 
+// Who found no room is not among the times, and would have been the last of them.
+func TestWhatFoundNoRoomCountsAsTheSlowest(t *testing.T) {
+	t.Parallel()
+	r := made("a", 990, 10*time.Millisecond)
+	h := r.Outcomes[0].Response.Histogram
+	for range 10 {
+		measure.Record(h, 100*time.Millisecond)
+	}
+	r.Outcomes[0].Count, r.Totals.Requests, r.Totals.Planned = 1000, 1000, 1005
+	check := func(text string) ThresholdCheck {
+		th, err := ParseThreshold(text)
+		require.NoError(t, err, text)
+		return th.Check(r)
+	}
+	for _, met := range []string{"p99(created)<50ms", "p99.9(created)<1s", "max(created)<1s"} {
+		require.True(t, check(met).Passed, met)
+	}
+	r.Totals.DroppedStarts = 5
+	require.True(t, check("p50(created)<50ms").Passed)
+	require.Equal(t, ThresholdCheck{"p99(created)<50ms", "100ms", false}, check("p99(created)<50ms"), "the 995th of 1005")
+	require.True(t, check("p99(all)<1s").Passed)
+	for _, unknown := range []string{"p99.9(created)<1s", "max(created)<1s", "max(all.service)<1s"} {
+		require.Equal(t, ThresholdCheck{unknown, "not known: 5 requests found no room", false}, check(unknown))
+	}
+	require.True(t, check("mean(created)<50ms").Passed)
+	require.True(t, check("dropped==5").Passed)
+	_, unlike := Caveats([]*Result{r}, []*Result{r})
+	require.Contains(t, unlike[0], "5 requests found no room")
+}
+
 func TestUnknownNamesAreErrors(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
@@ -113,7 +143,9 @@ func TestMergeAddsMachines(t *testing.T) {
 	a, b := made("a", 100, 10*time.Millisecond), made("b", 300, 20*time.Millisecond)
 	b.Started, b.Finished = b.Started.Add(3*time.Second), b.Finished.Add(3*time.Second)
 	b.Verdict.Passed = false
-	b.Verdict.Findings = verdict.Findings{Counts: map[verdict.Kind]int{verdict.Lost: 2}}
+	b.Verdict.Findings = verdict.Findings{
+		Counts: map[verdict.Kind]int{verdict.Lost: 2, verdict.Disordered: 1}, List: []verdict.Finding{{Kind: verdict.Disordered, File: "key-1.html"}},
+	}
 	b.Marks = []Mark{{1, "redis down"}}
 	th, err := ParseThreshold("count(created)==400")
 	require.NoError(t, err)
@@ -125,6 +157,8 @@ func TestMergeAddsMachines(t *testing.T) {
 	require.Equal(t, []int{100, 0, 0, 300}, m.Series.Counts[measure.Created][:4])
 	require.Equal(t, Mark{4, "redis down"}, m.Marks[0])
 	require.False(t, m.Verdict.Passed)
+	require.Equal(t, []verdict.Finding{{Kind: verdict.Disordered}}, m.Verdict.Findings.List, "its drawing is not beside the sum")
+	require.Equal(t, "key-1.html", b.Verdict.Findings.List[0].File)
 	require.Equal(t, 400, m.Verdict.Audit.Keys)
 	require.True(t, m.Thresholds[0].Passed)
 	require.EqualValues(t, 100, a.Outcome(measure.Created).Count, "the parts must not change")

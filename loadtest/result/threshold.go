@@ -89,11 +89,15 @@ func parseBound(m Metric, text string) (float64, error) {
 }
 
 // Check holds a result against the threshold. Nothing to measure is a failure:
-// a threshold on an outcome that did not occur has not been met.
+// a threshold on an outcome that did not occur has not been met. Nor has one on
+// times that may be those of requests which found no room.
 func (t Threshold) Check(r *Result) ThresholdCheck {
-	v, ok := t.metric.Of(r)
-	if !ok {
+	if _, ok := t.metric.Of(r); !ok {
 		return ThresholdCheck{t.text, "no such request", false}
+	}
+	v, ok := t.metric.atLeast(r)
+	if !ok {
+		return ThresholdCheck{t.text, fmt.Sprintf("not known: %d requests found no room", r.dropped()), false}
 	}
 	passed := false
 	switch t.op {
