@@ -84,15 +84,16 @@ func (s *stage) takeTurns(ctx context.Context, p *path, subject, baseline *targe
 	if subject.note != "" {
 		note("%s", subject.note)
 	}
+	turns := []struct {
+		target *target
+		side   *Side
+	}{{subject, &row.Subject}, {baseline, &row.Baseline}}
 	for round := range s.c.Rounds {
 		before, err := subject.replays(ctx)
 		if err != nil {
 			return row, err
 		}
-		for _, turn := range []struct {
-			target *target
-			side   *Side
-		}{{subject, &row.Subject}, {baseline, &row.Baseline}} {
+		for _, turn := range turns {
 			sample, err := s.turn(ctx, turn.target, connections)
 			if err != nil {
 				return row, fmt.Errorf("%s: %w", turn.side.Name, err)
@@ -109,6 +110,8 @@ func (s *stage) takeTurns(ctx context.Context, p *path, subject, baseline *targe
 		if share, ok := after.share(before, p.layer); p.layer != "" && ok && share < mostly {
 			note("only %.0f %% of the answers came from the layer %q", 100*share, p.layer)
 		}
+		// What a turn leaves to be written falls on the one after it: on each side's in turn.
+		slices.Reverse(turns)
 		s.say("  %3d connections, round %d: %s against %s", connections, round+1,
 			p.unit.format(row.Subject.Values[round]), p.unit.format(row.Baseline.Values[round]))
 	}

@@ -3,6 +3,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -14,6 +15,9 @@ import (
 
 // counters are what servers have counted since they started.
 type counters map[string]float64
+
+// isCount tells what can have been counted from what else is written as a number.
+func isCount(n float64) bool { return n >= 0 && n < 1<<63 }
 
 // since is what came after an earlier reading; a server that was restarted
 // between the two began anew.
@@ -38,10 +42,7 @@ func (c counters) sum() float64 {
 // list names what is not zero, the most first.
 func (c counters) list() string {
 	names := slices.SortedFunc(maps.Keys(c), func(a, b string) int {
-		if c[a] != c[b] {
-			return int(c[b] - c[a])
-		}
-		return strings.Compare(a, b)
+		return cmp.Or(cmp.Compare(c[b], c[a]), strings.Compare(a, b))
 	})
 	var parts []string
 	for _, name := range names {
@@ -101,7 +102,7 @@ func parseCommands(info string) counters {
 			continue
 		}
 		calls, _, _ := strings.Cut(rest, ",")
-		if n, err := strconv.ParseFloat(calls, 64); err == nil {
+		if n, err := strconv.ParseFloat(calls, 64); err == nil && isCount(n) {
 			c[name] = n
 		}
 	}

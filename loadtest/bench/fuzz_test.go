@@ -4,11 +4,59 @@ package bench
 
 import (
 	"bytes"
+	"math"
+	"strconv"
+	"strings"
 	"testing"
 	"testing/iotest"
 
 	"github.com/stretchr/testify/require"
 )
+
+// FuzzCounters: the metrics of a gateway and what Redis has counted read the same
+// when they are written again, and give shares and sums of what can be counted,
+// whatever else stands in them.
+func FuzzCounters(f *testing.F) {
+	for _, s := range []string{
+		"# HELP a of x 3\na 5\nb{to=\"open\"} 1.5e+06\n\nnonsense\nc x\nd NaN\ne -Inf\n", " 7\n# 8\na  9\n",
+		"oncegate_decision_duration_seconds_count{kind=\"replayed\",layer=\"redis\"} 7\noncegate_decision_duration_seconds_count{kind=\"replayed\",layer=\"mysql\"} -3\n",
+		"oncegate_decision_duration_seconds_count{kind=\"replayed\",layer=\"} 7\noncegate_decision_duration_seconds_count{kind=\"replayed\",layer=\"redis\"} 1e300\n",
+		"# Commandstats\r\ncmdstat_set:calls=12,usec=3\r\ncmdstat_client|setinfo:calls=4,usec=1\r\ncmdstat_get:calls=-1\r\ncmdstat_x:calls=NaN\r\n",
+		"heap profile: 1: 2\n# HeapAlloc = 4000\n# Stack = 500 / 900\n",
+	} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		g := parseGauges(text)
+		var again strings.Builder
+		for name, n := range g {
+			require.NotEmpty(t, name)
+			again.WriteString(name + " " + strconv.FormatFloat(n, 'g', -1, 64) + "\n")
+		}
+		back := parseGauges(again.String())
+		require.Len(t, back, len(g))
+		for name, n := range g {
+			require.Equal(t, math.Float64bits(n), math.Float64bits(back[name]), name)
+		}
+
+		l := parseLayers(text)
+		for layer := range l {
+			share, ok := l.share(Layers{}, layer)
+			require.True(t, !ok || share >= 0 && share <= 1, "%s: %v", layer, share)
+		}
+		_, ok := l.share(l, layerRedis)
+		require.False(t, ok, "nothing came since")
+
+		c := parseCommands(text)
+		require.GreaterOrEqual(t, c.sum(), 0.)
+		require.Zero(t, c.since(c).sum())
+		require.Equal(t, c, c.since(counters{}))
+		require.Empty(t, c.since(c).list())
+		if n, err := liveBytes(text); err == nil {
+			require.GreaterOrEqual(t, n, 0.)
+		}
+	})
+}
 
 // FuzzReadAnswer: an answer that the bench reads is the same in whatever pieces it
 // comes, and takes no more memory than an answer may have. (It reads those of its

@@ -2,10 +2,7 @@
 
 package bench
 
-import (
-	"strconv"
-	"strings"
-)
+import "strings"
 
 // Layers counts replays by the layer that gave them.
 type Layers map[string]float64
@@ -14,13 +11,9 @@ type Layers map[string]float64
 // no such metric gives none.
 func parseLayers(metrics string) Layers {
 	l := Layers{}
-	for line := range strings.Lines(metrics) {
-		rest, ok := strings.CutPrefix(line, `oncegate_decision_duration_seconds_count{kind="replayed",layer="`)
-		if !ok {
-			continue
-		}
-		layer, number, _ := strings.Cut(strings.TrimSpace(rest), `"} `)
-		if n, err := strconv.ParseFloat(number, 64); err == nil {
+	for name, n := range parseGauges(metrics) {
+		rest, replayed := strings.CutPrefix(name, `oncegate_decision_duration_seconds_count{kind="replayed",layer="`)
+		if layer, ok := strings.CutSuffix(rest, `"}`); replayed && ok && isCount(n) {
 			l[layer] = n
 		}
 	}

@@ -17,7 +17,7 @@ func (r *Report) Text(w io.Writer) error {
 	var b strings.Builder
 	b.WriteString(r.Environment.text())
 	if len(r.Rows) > 0 {
-		fmt.Fprintf(&b, "\nThe sides took turns: rounds %d, each turn %v after its warm-up.\n\n", r.Rounds, r.Window)
+		fmt.Fprintf(&b, "\nThe sides took turns, each first in every other round: rounds %d, each turn %v after its warm-up.\n\n", r.Rounds, r.Window)
 		b.WriteString(table(append([][]string{{
 			"path", "against", "connections", "this", "that", "ratio", "min–max", "at least", "aim", "met",
 		}}, r.cells()...)))

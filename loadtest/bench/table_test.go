@@ -48,7 +48,7 @@ go1.26; MySQL 9.7.4; Redis 7.0.15
 innodb_flush_log_at_trx_commit=, sync_binlog=1, log_bin=, innodb_buffer_pool_size=, innodb_redo_log_capacity=
 oncegate 1
 
-The sides took turns: rounds 3, each turn 3s after its warm-up.
+The sides took turns, each first in every other round: rounds 3, each turn 3s after its warm-up.
 
 | path       | against    | connections | this        | that    | ratio        | min–max               | at least | aim     | met |
 | ---------- | ---------- | ----------- | ----------- | ------- | ------------ | --------------------- | -------- | ------- | --- |
