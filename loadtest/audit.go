@@ -20,7 +20,7 @@ func (r *run) audit(ctx context.Context, cases []*history.Case, v *result.Verdic
 	}
 	ctx, cancel := context.WithTimeout(ctx, r.AuditTimeout)
 	defer cancel()
-	scope := verdict.Scope{KeyPrefix: scenario.KeyPrefix(r.Run), OwnUsers: r.OwnUsers}
+	scope := r.scope()
 	truth, err := r.truth(ctx, cases, scope)
 	if err != nil {
 		v.AuditNote = fmt.Sprintf("the audit could not be made: %v", err)
@@ -32,6 +32,10 @@ func (r *run) audit(ctx context.Context, cases []*history.Case, v *result.Verdic
 	if r.Audit == AuditHTTP && !r.OwnUsers {
 		v.AuditNote = "over HTTP, and with users that were not made for this run, a second order without a business number is not seen"
 	}
+}
+
+func (r *run) scope() verdict.Scope {
+	return verdict.Scope{KeyPrefix: scenario.KeyPrefix(r.Run), OwnUsers: r.OwnUsers}
 }
 
 func (r *run) truth(ctx context.Context, cases []*history.Case, scope verdict.Scope) (*verdict.Truth, error) {

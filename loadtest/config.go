@@ -73,11 +73,10 @@ type Phase string
 
 // The phases.
 const (
-	Preparing Phase = "preparing"
-	Sending   Phase = "sending"
-	Draining  Phase = "draining"
-	Settling  Phase = "settling"
-	Auditing  Phase = "auditing"
+	Sending  Phase = "sending"
+	Draining Phase = "draining"
+	Settling Phase = "settling"
+	Auditing Phase = "auditing"
 )
 
 // Snapshot is where a run stands.

@@ -113,7 +113,7 @@ func TestMissedStartsMakeTheRunInvalid(t *testing.T) {
 	require.False(t, r.Valid.Valid)
 	require.Contains(t, r.Valid.Reasons[0], "planned starts")
 
-	c.MaxInFlight, c.Run = 5000, "t2"
+	c.MaxInFlight, c.Run, c.OwnUsers = 5000, "t2", false
 	r = perform(t, c)
 	require.EqualValues(t, 1000, r.Totals.Planned)
 	require.EqualValues(t, 1000, r.Totals.Sent)
@@ -188,6 +188,54 @@ func TestAnUnreachableTargetIsSaidSo(t *testing.T) {
 	require.ErrorIs(t, err, ErrUnreachable)
 }
 
+// Callbacks that a deployment must refuse, for the time in them, are no broken
+// promise of its.
+func TestAWrongClockIsSaidBeforeCallbacksAreSent(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		scenario string
+		apart    time.Duration
+		refused  bool
+	}{
+		"callbacks, a clock behind":  {"callbacks", -time.Hour, true},
+		"callbacks, a clock ahead":   {"callbacks", time.Hour, true},
+		"callbacks, the same time":   {"callbacks", time.Minute, false},
+		"no callbacks, another time": {"unique", time.Hour, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := stub.New(stub.Flaws{})
+			c := configure(t, s, tc.scenario)
+			c.Webhook, c.Timeout, c.Shape.Rate, c.Audit = signer(t), 10*time.Second, 20, AuditOff
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Date", time.Now().Add(tc.apart).UTC().Format(http.TimeFormat))
+				s.ServeHTTP(w, r)
+			}))
+			t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
+			c.Target, _ = url.Parse(server.URL)
+			_, err := Run(t.Context(), c)
+			if !tc.refused {
+				require.NoError(t, err)
+				return
+			}
+			require.ErrorContains(t, err, "apart: signed callbacks")
+		})
+	}
+}
+
+// The orders of an earlier run with the same name would be taken for broken
+// promises of this one.
+func TestARunNeedsANameOfItsOwn(t *testing.T) {
+	t.Parallel()
+	c := configure(t, stub.New(stub.Flaws{}), "unique")
+	c.Timeout = 10 * time.Second
+	perform(t, c)
+	_, err := Run(t.Context(), c)
+	var used *UsedError
+	require.ErrorAs(t, err, &used)
+	require.ErrorContains(t, err, "--run")
+}
+
 func TestAnInterruptedRunIsJudged(t *testing.T) {
 	t.Parallel()
 	c := configure(t, stub.New(stub.Flaws{}), "mixed")
@@ -213,8 +261,7 @@ func TestSentAgreesWithReceived(t *testing.T) {
 	c := configure(t, s, "double-click")
 	c.Audit = AuditOff
 	r := perform(t, c)
-	const preparation = 3 // requests before the run
-	want := r.Totals.Sent + preparation
+	want := r.Totals.Sent + int64(2+len(c.Users)) // requests before the run
 	require.Eventually(t, func() bool { return s.Received() >= want }, time.Minute, 10*time.Millisecond, "a busy server reads late what was sent")
 	require.Equal(t, want, s.Received())
 }

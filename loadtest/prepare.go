@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"sync"
+	"time"
 
 	"github.com/oncegate/oncegate/loadtest/drive"
 	"github.com/oncegate/oncegate/loadtest/verdict"
@@ -28,12 +29,27 @@ func (e *RefusedError) Error() string {
 	return fmt.Sprintf("%s: HTTP %d: %s", e.What, e.Status, e.Body)
 }
 
-const creators = 8
+// UsedError says that the deployment has orders of a run with this name. They would
+// be taken for second orders, and their answers for replays of nothing.
+type UsedError struct{ Run, User string }
+
+func (e *UsedError) Error() string {
+	return fmt.Sprintf("a run %s was there before: %s has orders; a run needs a name of its own (--run)", e.Run, e.User)
+}
+
+const (
+	creators = 8
+	looks    = 32 // users who are asked for earlier orders, over HTTP
+)
 
 // prepare makes sure that the run can mean something before it starts.
 func (r *run) prepare(ctx context.Context) error {
-	if x := r.client.Do(ctx, &wire.Request{Method: http.MethodGet, Path: "/livez"}, 0); x.Err != nil {
+	x := r.client.Do(ctx, &wire.Request{Method: http.MethodGet, Path: "/livez"}, 0)
+	if x.Err != nil {
 		return fmt.Errorf("%w: %w", ErrUnreachable, x.Err)
+	}
+	if err := r.sameTime(x.Header.Get("Date")); err != nil {
+		return err
 	}
 	if x := r.client.Do(ctx, &wire.Request{Method: http.MethodGet, Path: "/api/policy"}, 0); x.Status == http.StatusOK && json.Valid(x.Body) {
 		r.policy = x.Body
@@ -48,27 +64,72 @@ func (r *run) prepare(ctx context.Context) error {
 			return err
 		}
 	}
-	x := r.client.Do(ctx, &wire.Request{Method: http.MethodGet, Path: "/api/orders?limit=1", Fields: bearer(r.Users[0].Token)}, 0)
-	switch x.Status {
-	case http.StatusUnauthorized, http.StatusForbidden:
-		return &RefusedError{"the target refuses the tokens of the run", x.Status, excerpt(x.Body)}
-	case http.StatusNotFound, http.StatusMethodNotAllowed:
-		return &RefusedError{"the target takes no orders: GET /api/orders", x.Status, excerpt(x.Body)}
+	some := r.Users[:1] // the first users are those who send most
+	if r.OwnUsers {
+		some = r.Users[:min(len(r.Users), looks)]
+	}
+	for i := range some {
+		if answered, err := r.welcome(ctx, &some[i]); err != nil || !answered {
+			return err
+		}
 	}
 	return nil
 }
 
-// auditable tells whether the database of the audit can be read, before a run
-// that could not be judged by it.
+// mostApart is how far the clocks of this machine and of the target may be apart
+// where callbacks are signed: their receiver allows five minutes (Standard Webhooks).
+const mostApart = 4 * time.Minute
+
+// sameTime compares the clocks: callbacks that are refused for the time in them
+// would be taken for a broken promise. A target that tells no time is believed.
+func (r *run) sameTime(date string) error {
+	there, err := http.ParseTime(date)
+	apart := time.Since(there).Abs()
+	if err == nil && apart > mostApart && r.Scenario.NeedsWebhookSecret() {
+		return fmt.Errorf("the clock of this machine and that of the target are %s apart: signed callbacks would be refused", apart.Round(time.Second))
+	}
+	return nil
+}
+
+// welcome asks for a user's orders: the target must let it, and users of this run
+// alone must have none. A target that does not answer is for the run to show.
+func (r *run) welcome(ctx context.Context, who *drive.Identity) (answered bool, err error) {
+	x := r.client.Do(ctx, &wire.Request{Method: http.MethodGet, Path: "/api/orders?limit=1", Fields: bearer(who.Token)}, 0)
+	switch x.Status {
+	case http.StatusUnauthorized, http.StatusForbidden:
+		return true, &RefusedError{"the target refuses the tokens of the run", x.Status, excerpt(x.Body)}
+	case http.StatusNotFound, http.StatusMethodNotAllowed:
+		return true, &RefusedError{"the target takes no orders: GET /api/orders", x.Status, excerpt(x.Body)}
+	}
+	var page struct {
+		Orders []json.RawMessage `json:"orders"`
+	}
+	if r.OwnUsers && x.Status == http.StatusOK && json.Unmarshal(x.Body, &page) == nil && len(page.Orders) > 0 {
+		return true, &UsedError{r.Run, who.User}
+	}
+	return x.Err == nil, nil
+}
+
+// auditable tells whether the database of the audit can be read and has nothing of
+// this run, before a run that could not be judged by it.
 func (r *run) auditable(ctx context.Context) error {
 	db, err := verdict.OpenDB(r.DSN)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = db.Close() }() // only read
-	ctx, cancel := context.WithTimeout(ctx, r.Timeout)
+	ready, cancel := context.WithTimeout(ctx, r.Timeout)
 	defer cancel()
-	return db.Ready(ctx)
+	if err := db.Ready(ready); err != nil {
+		return err
+	}
+	ctx, cancel = context.WithTimeout(ctx, r.AuditTimeout)
+	defer cancel()
+	user, err := verdict.Earlier(ctx, db, r.names(), r.scope())
+	if err == nil && user != "" {
+		err = &UsedError{r.Run, user}
+	}
+	return err
 }
 
 func (r *run) createUsers(ctx context.Context) error {

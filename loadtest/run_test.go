@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -175,7 +176,10 @@ func TestAPlantedRowIsFound(t *testing.T) {
 		require.NoError(t, err)
 		c.Users = append(c.Users, drive.Identity{User: "nobody", Token: token})
 		c.Scenario.Users.Zipf = 10 // the first users send nearly everything
-		s.Plant(stub.Order{User: user, SKU: "tea", Quantity: 1, Amount: "1.00", Status: "PENDING"})
+		plant := sync.OnceFunc(func() {
+			s.Plant(stub.Order{User: user, SKU: "tea", Quantity: 1, Amount: "1.00", Status: "PENDING"})
+		})
+		c.Watch = func(Snapshot) { plant() }
 		r := perform(t, c)
 		require.Equal(t, map[verdict.Kind]int{verdict.Stray: 1}, r.Verdict.Findings.Counts)
 	}

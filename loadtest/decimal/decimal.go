@@ -27,3 +27,9 @@ func Parse(text string) (float64, error) {
 	}
 	return strconv.ParseFloat(text, 64)
 }
+
+// Text writes hundredths as the contract spells an amount: two places, no exponent.
+// They must not be below zero.
+func Text(hundredths int64) string {
+	return fmt.Sprintf("%d.%02d", hundredths/100, hundredths%100)
+}

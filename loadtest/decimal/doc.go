@@ -1,4 +1,4 @@
-// Package decimal reads numbers and amounts as people write them: digits, perhaps
+// Package decimal reads and writes numbers and amounts as people do: digits, perhaps
 // a sign, perhaps a point. What a parser of Go takes besides (1e9, 0x10, NaN, Inf, 1_000)
 // is a typing error in a flag or a file.
 //

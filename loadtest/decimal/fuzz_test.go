@@ -1,7 +1,6 @@
 package decimal
 
 import (
-	"fmt"
 	"math/big"
 	"testing"
 
@@ -22,7 +21,7 @@ func FuzzHundredths(f *testing.F) {
 		want, ok := new(big.Rat).SetString(s)
 		require.True(t, ok, s)
 		require.Zero(t, want.Cmp(big.NewRat(n, 100)), s)
-		again, err := Hundredths(fmt.Sprintf("%d.%02d", n/100, n%100))
+		again, err := Hundredths(Text(n))
 		require.NoError(t, err)
 		require.Equal(t, n, again)
 		_, err = Parse(s)

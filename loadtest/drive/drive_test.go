@@ -25,26 +25,32 @@ func TestAnswersGetTheirNames(t *testing.T) {
 		want  measure.Outcome
 		proof history.Proof
 	}{
-		"created":          {history.Submit, wire.Exchange{Status: 201}, measure.Created, history.Decided},
-		"replayed":         {history.Submit, wire.Exchange{Status: 201, Header: replay}, measure.Replayed, history.Decided},
-		"in progress":      {history.Submit, wire.Exchange{Status: 409, Body: []byte(`{"code":"REQUEST_IN_PROGRESS"}`)}, measure.InProgress, history.NoEffect},
-		"reused":           {history.Other, wire.Exchange{Status: 422, Body: []byte(`{"code":"IDEMPOTENCY_KEY_REUSED"}`)}, measure.Reused, history.NoEffect},
-		"refused":          {history.Submit, wire.Exchange{Status: 422, Body: []byte(`{"code":"OUT_OF_STOCK"}`)}, measure.Rejected, history.Decided},
-		"limited":          {history.Submit, wire.Exchange{Status: 429}, measure.Limited, history.NoEffect},
-		"a proxy's 502":    {history.Submit, wire.Exchange{Status: 502, Body: []byte(`<html>`)}, measure.Unavailable, history.Unknown},
-		"a proven no":      {history.Submit, wire.Exchange{Status: 503, Body: []byte(`{"outcome":"not_committed"}`)}, measure.Unavailable, history.NoEffect},
-		"an honest 503":    {history.Submit, wire.Exchange{Status: 503, Body: []byte(`{"outcome":"unknown"}`)}, measure.Unavailable, history.Unknown},
-		"a fault inside":   {history.Submit, wire.Exchange{Status: 500}, measure.Unexpected, history.Unknown},
-		"bad request":      {history.Submit, wire.Exchange{Status: 400}, measure.Unexpected, history.NoEffect},
-		"read":             {history.Status, wire.Exchange{Status: 200, Body: []byte(`{"state":"succeeded"}`)}, measure.Read, history.NoEffect},
-		"not found":        {history.Status, wire.Exchange{Status: 404}, measure.Read, history.NoEffect},
-		"callback":         {history.Callback, wire.Exchange{Status: 200}, measure.Accepted, history.Decided},
-		"timeout":          {history.Submit, wire.Exchange{Fault: wire.FaultTimeout, Wrote: true}, measure.Timeout, history.Unknown},
-		"broken":           {history.Submit, wire.Exchange{Fault: wire.FaultBroken, Wrote: true}, measure.Transport, history.Unknown},
-		"refused to talk":  {history.Submit, wire.Exchange{Fault: wire.FaultRefused}, measure.Transport, history.NeverSent},
-		"no socket":        {history.Submit, wire.Exchange{Fault: wire.FaultClient}, measure.ClientLimit, history.NeverSent},
-		"stopped the run":  {history.Submit, wire.Exchange{Fault: wire.FaultAborted, Wrote: true}, measure.HungUp, history.Unknown},
-		"created by a GET": {history.Status, wire.Exchange{Status: 201}, measure.Unexpected, history.NoEffect},
+		"created":            {history.Submit, wire.Exchange{Status: 201}, measure.Created, history.Decided},
+		"replayed":           {history.Submit, wire.Exchange{Status: 201, Header: replay}, measure.Replayed, history.Decided},
+		"in progress":        {history.Submit, wire.Exchange{Status: 409, Body: []byte(`{"code":"REQUEST_IN_PROGRESS"}`)}, measure.InProgress, history.NoEffect},
+		"reused":             {history.Other, wire.Exchange{Status: 422, Body: []byte(`{"code":"IDEMPOTENCY_KEY_REUSED"}`)}, measure.Reused, history.NoEffect},
+		"refused as a fault": {history.Submit, wire.Exchange{Status: 500, Body: []byte(`{"code":"OUT_OF_STOCK"}`)}, measure.Unexpected, history.Unknown},
+		"refused in a 200":   {history.Submit, wire.Exchange{Status: 200, Body: []byte(`{"code":"OUT_OF_STOCK"}`)}, measure.Created, history.Decided},
+		"number taken":       {history.Submit, wire.Exchange{Status: 409, Body: []byte(`{"code":"ORDER_ALREADY_EXISTS"}`)}, measure.Rejected, history.Decided},
+		"refused and away":   {history.Submit, wire.Exchange{Status: 503, Body: []byte(`{"outcome":"rejected"}`)}, measure.Unavailable, history.NoEffect},
+		"a portal's page":    {history.Status, wire.Exchange{Status: 200, Body: []byte(`<html>`)}, measure.Unexpected, history.NoEffect},
+		"another state":      {history.Status, wire.Exchange{Status: 200, Body: []byte(`{"state":"done"}`)}, measure.Unexpected, history.NoEffect},
+		"refused":            {history.Submit, wire.Exchange{Status: 422, Body: []byte(`{"code":"OUT_OF_STOCK"}`)}, measure.Rejected, history.Decided},
+		"limited":            {history.Submit, wire.Exchange{Status: 429}, measure.Limited, history.NoEffect},
+		"a proxy's 502":      {history.Submit, wire.Exchange{Status: 502, Body: []byte(`<html>`)}, measure.Unavailable, history.Unknown},
+		"a proven no":        {history.Submit, wire.Exchange{Status: 503, Body: []byte(`{"outcome":"not_committed"}`)}, measure.Unavailable, history.NoEffect},
+		"an honest 503":      {history.Submit, wire.Exchange{Status: 503, Body: []byte(`{"outcome":"unknown"}`)}, measure.Unavailable, history.Unknown},
+		"a fault inside":     {history.Submit, wire.Exchange{Status: 500}, measure.Unexpected, history.Unknown},
+		"bad request":        {history.Submit, wire.Exchange{Status: 400}, measure.Unexpected, history.NoEffect},
+		"read":               {history.Status, wire.Exchange{Status: 200, Body: []byte(`{"state":"succeeded"}`)}, measure.Read, history.NoEffect},
+		"not found":          {history.Status, wire.Exchange{Status: 404}, measure.Read, history.NoEffect},
+		"callback":           {history.Callback, wire.Exchange{Status: 200}, measure.Accepted, history.Decided},
+		"timeout":            {history.Submit, wire.Exchange{Fault: wire.FaultTimeout, Wrote: true}, measure.Timeout, history.Unknown},
+		"broken":             {history.Submit, wire.Exchange{Fault: wire.FaultBroken, Wrote: true}, measure.Transport, history.Unknown},
+		"refused to talk":    {history.Submit, wire.Exchange{Fault: wire.FaultRefused}, measure.Transport, history.NeverSent},
+		"no socket":          {history.Submit, wire.Exchange{Fault: wire.FaultClient}, measure.ClientLimit, history.NeverSent},
+		"stopped the run":    {history.Submit, wire.Exchange{Fault: wire.FaultAborted, Wrote: true}, measure.HungUp, history.Unknown},
+		"created by a GET":   {history.Status, wire.Exchange{Status: 201}, measure.Unexpected, history.NoEffect},
 	} {
 		a := name(tc.op, &tc.x)
 		require.Equal(t, tc.want, a.Outcome, what)
@@ -58,6 +64,8 @@ func TestRetryAfterIsReadFinely(t *testing.T) {
 	require.Equal(t, 120*time.Millisecond, a.retryAfter)
 	a = name(history.Submit, &wire.Exchange{Status: 429, Header: http.Header{"Retry-After": {"2"}}})
 	require.Equal(t, 2*time.Second, a.retryAfter)
+	a = name(history.Submit, &wire.Exchange{Status: 503, Body: []byte(`{"retry_after_ms":9223372036854775807}`)})
+	require.Equal(t, time.Hour, a.retryAfter, "it is not so long that it is none")
 }
 
 func TestCallbacksAreSigned(t *testing.T) {

@@ -27,8 +27,7 @@ func name(op history.Op, x *wire.Exchange) answer {
 	a := answer{Record: history.Record{HTTP: x.Status, Outcome: measure.Unexpected}}
 	switch {
 	case op == history.Status && (x.Status == http.StatusOK || x.Status == http.StatusNotFound):
-		a.Outcome, a.Proof = measure.Read, history.NoEffect
-		a.State = state(x)
+		a.nameState(x)
 	case op == history.Callback && x.Status/100 == 2:
 		a.Outcome, a.Proof = measure.Accepted, history.Decided
 		a.Body = x.Body
@@ -44,15 +43,27 @@ func name(op history.Op, x *wire.Exchange) answer {
 	return a
 }
 
+// nameState names what became of a request. A success that says nothing of it is
+// no answer, and must not pass for one that knows of no request.
+func (a *answer) nameState(x *wire.Exchange) {
+	a.Outcome, a.Proof = measure.Read, history.NoEffect
+	if x.Status == http.StatusNotFound {
+		return
+	}
+	switch s := state(x.Body); s {
+	case "in_progress", "succeeded", "failed":
+		a.State = s
+	default:
+		a.Outcome, a.Body = measure.Unexpected, x.Body
+	}
+}
+
 func (a *answer) nameRefusal(x *wire.Exchange) {
 	var p problem
 	_ = json.Unmarshal(x.Body, &p) // an answer that is no problem document has no code
-	a.retryAfter = time.Duration(p.RetryAfterMS) * time.Millisecond
-	if s, err := strconv.Atoi(x.Header.Get("Retry-After")); err == nil && p.RetryAfterMS <= 0 {
-		a.retryAfter = time.Duration(min(max(s, 0), 3600)) * time.Second
-	}
+	a.retryAfter = retryAfter(&p, x.Header)
 	// A server error proves nothing unless it says so; a refusal made nothing.
-	if x.Status < 500 || p.Outcome == "not_committed" {
+	if x.Status < 500 || p.Outcome == "not_committed" || p.Outcome == "rejected" {
 		a.Proof = history.NoEffect
 	}
 	switch {
@@ -60,7 +71,8 @@ func (a *answer) nameRefusal(x *wire.Exchange) {
 		a.Outcome = measure.InProgress
 	case p.Code == "IDEMPOTENCY_KEY_REUSED" && (x.Status == http.StatusConflict || x.Status == http.StatusUnprocessableEntity):
 		a.Outcome = measure.Reused
-	case p.Code == "ORDER_ALREADY_EXISTS", p.Code == "INSUFFICIENT_BALANCE", p.Code == "OUT_OF_STOCK":
+	case p.Code == "ORDER_ALREADY_EXISTS" && x.Status == http.StatusConflict,
+		(p.Code == "INSUFFICIENT_BALANCE" || p.Code == "OUT_OF_STOCK") && x.Status == http.StatusUnprocessableEntity:
 		a.Outcome, a.Proof = measure.Rejected, history.Decided
 		a.Body, a.Replayed = x.Body, replayed(x)
 	case x.Status == http.StatusTooManyRequests:
@@ -91,12 +103,26 @@ func nameFault(x *wire.Exchange) answer {
 
 func replayed(x *wire.Exchange) bool { return x.Header.Get("Idempotent-Replayed") == "true" }
 
-// state reads the state of a request; "" for a key that the server does not know.
-func state(x *wire.Exchange) string {
+// retryAfter is how long the server asks to wait, finely if it says so; 0 when it
+// asks for nothing.
+func retryAfter(p *problem, h http.Header) time.Duration {
+	const most = time.Hour // no run waits as long
+	if p.RetryAfterMS > 0 {
+		return time.Duration(min(p.RetryAfterMS, most.Milliseconds())) * time.Millisecond
+	}
+	s, err := strconv.ParseUint(h.Get("Retry-After"), 10, 31)
+	if err != nil {
+		return 0
+	}
+	return min(time.Duration(s)*time.Second, most)
+}
+
+// state reads the state of a request; "" when the answer names none.
+func state(body []byte) string {
 	var s struct {
 		State string `json:"state"`
 	}
-	if x.Status == http.StatusNotFound || json.Unmarshal(x.Body, &s) != nil {
+	if json.Unmarshal(body, &s) != nil {
 		return ""
 	}
 	return s.State

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 
+	"github.com/oncegate/oncegate/loadtest/decimal"
 	"github.com/oncegate/oncegate/loadtest/scenario"
 	"github.com/oncegate/oncegate/loadtest/wire"
 )
@@ -18,9 +19,7 @@ type lineBody struct {
 }
 
 // Amount writes hundredths as a decimal with two places.
-func Amount(hundredths int64) string {
-	return fmt.Sprintf("%d.%02d", hundredths/100, hundredths%100)
-}
+func Amount(hundredths int64) string { return decimal.Text(hundredths) }
 
 func line(l scenario.Line) lineBody {
 	return lineBody{l.SKU, l.Quantity, Amount(l.Hundredths), l.ExternalOrderNo}

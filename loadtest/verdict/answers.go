@@ -16,16 +16,15 @@ import (
 
 // claim is what the answers of one key say there is.
 type claim struct {
-	c     *history.Case
-	ids   []string        // of the first success; nil without one
-	heard []string        // of all successes
-	lines []scenario.Line // the content that succeeded
-	last  []byte          // body of the first success
-	doubt bool            // an attempt may have had an effect
-	paid  bool            // a payment was accepted
-	payer bool            // a payment was sent, and may have been taken
-	where string          // Location of the first success
-	http  int             // its status
+	c       *history.Case
+	ids     []string        // of the first success; nil without one
+	heard   []string        // of all successes
+	lines   []scenario.Line // the content that succeeded
+	first   history.Record  // the first success
+	created int             // successes that say that they made the order
+	doubt   bool            // an attempt may have had an effect
+	paid    bool            // a payment was accepted
+	payer   bool            // a payment was sent, and may have been taken
 }
 
 // Answers judges what needs no database: the answers themselves.
@@ -44,10 +43,12 @@ func Answers(cases []*history.Case) Findings {
 	return f
 }
 
+// reporter takes what is wrong with one key.
+type reporter func(k Kind, format string, args ...any)
+
 // readCase judges the answers of one key and returns what they claim.
-func readCase(c *history.Case, f *Findings) claim { //nolint:gocognit // one rule after the other, in the order of the contract
+func readCase(c *history.Case, f *Findings) claim {
 	cl := claim{c: c}
-	created := 0
 	report := func(k Kind, format string, args ...any) {
 		f.add(Finding{k, c.User, c.Intent.Key, fmt.Sprintf(format, args...), ""})
 	}
@@ -65,54 +66,61 @@ func readCase(c *history.Case, f *Findings) claim { //nolint:gocognit // one rul
 		if r.Outcome == measure.Unexpected || (r.Op <= history.Other && slices.Contains(c.Intent.Behaviour.Forbidden, r.Outcome)) {
 			report(ForbiddenOutcome, "%s in %q: HTTP %d%s", r.Outcome, c.Intent.Behaviour.Name, r.HTTP, excerpt(r.Body))
 		}
-		if r.Outcome != measure.Created && r.Outcome != measure.Replayed {
-			continue
-		}
-		orders, err := parseOrders(r.Body)
-		if err != nil {
-			report(Malformed, "HTTP %d: %v", r.HTTP, err)
-			continue
-		}
-		sent := c.Intent.Lines
-		if r.Op == history.Other {
-			sent = c.Intent.Other
-		}
-		if d := explain(orders, c.User, sent); d != "" {
-			report(ForeignBody, "%s, but the answer is about something else: %s", r.Outcome, d)
-		}
-		if r.Outcome == measure.Created {
-			created++
-		}
-		ids := make([]string, len(orders))
-		for i := range orders {
-			ids[i] = orders[i].ID
-			if !slices.Contains(cl.heard, ids[i]) {
-				cl.heard = append(cl.heard, ids[i])
-			}
-		}
-		switch {
-		case cl.ids == nil:
-			cl.ids, cl.lines, cl.last, cl.where, cl.http = ids, sent, r.Body, r.Location, r.HTTP
-			if r.HTTP != http.StatusCreated {
-				report(Malformed, "order %s, and the status is %d", join(ids), r.HTTP)
-			}
-			if !strings.HasSuffix(r.Location, address(c.Intent, ids[0])) {
-				report(Malformed, "order %s, and Location is %q", join(ids), r.Location)
-			}
-		case !slices.Equal(ids, cl.ids):
-			report(TwoIDs, "answered with %s and with %s", join(cl.ids), join(ids))
-		case !bytes.Equal(cl.last, r.Body):
-			report(BodyDiffers, "same order, other bytes:%s and%s", excerpt(cl.last), excerpt(r.Body))
-		case cl.http != r.HTTP:
-			report(BodyDiffers, "same bytes, another status: %d and %d", cl.http, r.HTTP)
-		case cl.where != r.Location:
-			report(BodyDiffers, "same bytes, another Location: %q and %q", cl.where, r.Location)
+		if r.Outcome == measure.Created || r.Outcome == measure.Replayed {
+			cl.hear(r, report)
 		}
 	}
-	if created > 1 {
-		report(CreatedTwice, "answered \"created\" %d times", created)
+	if cl.created > 1 {
+		report(CreatedTwice, "answered \"created\" %d times", cl.created)
 	}
 	return cl
+}
+
+// hear takes a success: it must be about what was sent, and the same as those
+// before it.
+func (cl *claim) hear(r history.Record, report reporter) {
+	orders, err := parseOrders(r.Body)
+	if err != nil {
+		report(Malformed, "HTTP %d: %v", r.HTTP, err)
+		return
+	}
+	sent := cl.c.Intent.Lines
+	if r.Op == history.Other {
+		sent = cl.c.Intent.Other
+	}
+	if d := explain(orders, cl.c.User, sent); d != "" {
+		report(ForeignBody, "%s, but the answer is about something else: %s", r.Outcome, d)
+	}
+	if r.Outcome == measure.Created {
+		cl.created++
+	}
+	ids := make([]string, len(orders))
+	for i := range orders {
+		ids[i] = orders[i].ID
+		if !slices.Contains(cl.heard, ids[i]) {
+			cl.heard = append(cl.heard, ids[i])
+		}
+	}
+	if cl.ids == nil {
+		cl.ids, cl.lines, cl.first = ids, sent, r
+		if r.HTTP != http.StatusCreated {
+			report(Malformed, "order %s, and the status is %d", join(ids), r.HTTP)
+		}
+		if !strings.HasSuffix(r.Location, address(cl.c.Intent, ids[0])) {
+			report(Malformed, "order %s, and Location is %q", join(ids), r.Location)
+		}
+		return
+	}
+	switch first := &cl.first; {
+	case !slices.Equal(ids, cl.ids):
+		report(TwoIDs, "answered with %s and with %s", join(cl.ids), join(ids))
+	case !bytes.Equal(first.Body, r.Body):
+		report(BodyDiffers, "same order, other bytes:%s and%s", excerpt(first.Body), excerpt(r.Body))
+	case first.HTTP != r.HTTP:
+		report(BodyDiffers, "same bytes, another status: %d and %d", first.HTTP, r.HTTP)
+	case first.Location != r.Location:
+		report(BodyDiffers, "same bytes, another Location: %q and %q", first.Location, r.Location)
+	}
 }
 
 // address is where a success says that its order is, or what became of a batch.

@@ -144,7 +144,7 @@ func (a *auditor) judge(c *history.Case, scope Scope) {
 	a.recorded(&cl, rows, report)
 }
 
-func (a *auditor) acknowledged(cl *claim, rows []*Row, report func(Kind, string, ...any)) {
+func (a *auditor) acknowledged(cl *claim, rows []*Row, report reporter) {
 	if len(rows) == 0 {
 		report(Lost, "answered with order %s, and there is no row", join(cl.ids))
 		return
@@ -167,7 +167,7 @@ func (a *auditor) acknowledged(cl *claim, rows []*Row, report func(Kind, string,
 	}
 }
 
-func (a *auditor) content(cl *claim, rows []*Row, report func(Kind, string, ...any)) {
+func (a *auditor) content(cl *claim, rows []*Row, report reporter) {
 	if len(rows) > len(cl.lines) {
 		report(Duplicate, "%d rows for %d asked for: %s", len(rows), len(cl.lines), rowIDs(rows))
 		return
@@ -179,7 +179,7 @@ func (a *auditor) content(cl *claim, rows []*Row, report func(Kind, string, ...a
 
 // statuses judges orders that nobody but this run can have touched: it pays, and
 // what is paid may be shipped by whoever does that.
-func statuses(cl *claim, rows []*Row, report func(Kind, string, ...any)) {
+func statuses(cl *claim, rows []*Row, report reporter) {
 	for _, r := range rows {
 		if paid := r.Status == "PAID" || r.Status == "SHIPPED"; r.Status != "PENDING" && !(paid && cl.payer) {
 			report(WrongStatus, "order %s is %s; payments were sent: %t", r.ID, r.Status, cl.payer)
@@ -188,7 +188,7 @@ func statuses(cl *claim, rows []*Row, report func(Kind, string, ...any)) {
 	}
 }
 
-func (a *auditor) recorded(cl *claim, rows []*Row, report func(Kind, string, ...any)) {
+func (a *auditor) recorded(cl *claim, rows []*Row, report reporter) {
 	rec, known := a.truth.Keys[KeyID{cl.c.User, cl.c.Intent.Key}]
 	switch {
 	case a.truth.Keys == nil:

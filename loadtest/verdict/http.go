@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -41,46 +43,56 @@ const (
 // case a sample is read.
 func FromHTTP(ctx context.Context, client *wire.Client, tokens map[string]string, cases []*history.Case) (*Truth, error) {
 	r := &reader{client: client, tokens: tokens, truth: &Truth{Source: "http", Keys: map[KeyID]Recorded{}}, rows: map[string]int{}}
-	users := map[string]bool{}
-	for _, c := range cases {
-		users[c.User] = true
-	}
-	list := make([]string, 0, len(users))
-	for u := range users {
-		list = append(list, u)
-	}
-	for u := range tokens {
-		if len(list) >= len(users)+sampledUsers {
-			break
-		}
-		if !users[u] {
-			list = append(list, u)
-		}
-	}
+	list := readable(tokens, cases)
 	if err := each(ctx, len(list), func(ctx context.Context, i int) error { return r.orders(ctx, list[i]) }); err != nil {
 		return nil, err
-	}
-	for i := range r.truth.Rows {
-		r.rows[r.truth.Rows[i].ID] = i
 	}
 	asked := doubtful(cases)
 	return r.truth, each(ctx, len(asked), func(ctx context.Context, i int) error { return r.request(ctx, asked[i]) })
 }
 
+// readable picks the users whose orders are read: who sent something, and some of
+// those who did not.
+func readable(tokens map[string]string, cases []*history.Case) []string {
+	sent := map[string]bool{}
+	for _, c := range cases {
+		sent[c.User] = true
+	}
+	var silent []string
+	for u := range tokens {
+		if !sent[u] {
+			silent = append(silent, u)
+		}
+	}
+	slices.Sort(silent) // the same sample every time
+	return append(slices.Sorted(maps.Keys(sent)), spread(silent, sampledUsers)...)
+}
+
 // doubtful picks the keys that no answer settled, and some of the others.
 func doubtful(cases []*history.Case) []*history.Case {
-	var asked []*history.Case
-	sampled := 0
+	var asked, settled []*history.Case
 	for _, c := range cases {
 		var ignored Findings
 		if cl := readCase(c, &ignored); cl.ids == nil {
 			asked = append(asked, c)
-		} else if sampled < sampledKeys {
-			sampled++
-			asked = append(asked, c)
+		} else {
+			settled = append(settled, c)
 		}
 	}
-	return asked
+	return append(asked, spread(settled, sampledKeys)...)
+}
+
+// spread picks so many of all, at even distances from the first to the last: what
+// went wrong in one part of a run must not lie outside the sample.
+func spread[T any](all []T, most int) []T {
+	if len(all) <= most {
+		return all
+	}
+	some := make([]T, most)
+	for i := range some {
+		some[i] = all[i*(len(all)-1)/(most-1)]
+	}
+	return some
 }
 
 type reader struct {
@@ -89,6 +101,25 @@ type reader struct {
 	mu     sync.Mutex
 	truth  *Truth
 	rows   map[string]int // by order id
+}
+
+// add keeps an order that a user was shown. One of somebody else's is a finding,
+// and nothing that this user has.
+func (r *reader) add(user string, o *answered) error {
+	amount, err := decimal.Hundredths(fmt.Sprint(o.Amount))
+	quantity, err2 := o.Quantity.Int64()
+	if err := errors.Join(err, err2); err != nil {
+		return fmt.Errorf("audit order %s: %w", o.ID, err)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if o.User != user {
+		r.truth.Groups = append(r.truth.Groups, Finding{Kind: ForeignBody, User: user, Detail: fmt.Sprintf("order %s of %q was shown to %s", o.ID, o.User, user)})
+		return nil
+	}
+	r.rows[o.ID] = len(r.truth.Rows)
+	r.truth.Rows = append(r.truth.Rows, Row{ID: o.ID, User: user, SKU: o.SKU, Quantity: quantity, Hundredths: amount, ExternalOrderNo: o.ExternalOrderNo, Status: o.Status})
+	return nil
 }
 
 // each runs n tasks, a few at a time, and stops at the first error.
@@ -132,15 +163,9 @@ func (r *reader) orders(ctx context.Context, user string) error {
 			return err
 		}
 		for i := range page.Orders {
-			o := &page.Orders[i]
-			amount, err := decimal.Hundredths(fmt.Sprint(o.Amount))
-			quantity, err2 := o.Quantity.Int64()
-			if err := errors.Join(err, err2); err != nil {
-				return fmt.Errorf("audit order %s: %w", o.ID, err)
+			if err := r.add(user, &page.Orders[i]); err != nil {
+				return err
 			}
-			r.mu.Lock()
-			r.truth.Rows = append(r.truth.Rows, Row{ID: o.ID, User: user, SKU: o.SKU, Quantity: quantity, Hundredths: amount, ExternalOrderNo: o.ExternalOrderNo, Status: o.Status})
-			r.mu.Unlock()
 		}
 		if cursor = page.NextCursor; cursor == "" {
 			return nil
@@ -172,12 +197,43 @@ func (r *reader) request(ctx context.Context, c *history.Case) error {
 	if len(ids) > 0 {
 		rec.OrderID = ids[0]
 	}
+	if err := r.late(ctx, c, ids); err != nil {
+		return err
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.truth.Keys[KeyID{c.User, c.Intent.Key}] = rec
 	for line, id := range ids {
 		if i, ok := r.rows[id]; ok {
 			r.truth.Rows[i].Key, r.truth.Rows[i].Line = c.Intent.Key, line
+		}
+	}
+	return nil
+}
+
+// late reads orders that nobody heard of and that were not there when the user's
+// orders were read: what nobody waits for any more may have been made since.
+func (r *reader) late(ctx context.Context, c *history.Case, ids []string) error {
+	var ignored Findings
+	if cl := readCase(c, &ignored); cl.ids != nil {
+		return nil // it was answered before: now is too late
+	}
+	for _, id := range ids {
+		r.mu.Lock()
+		_, there := r.rows[id]
+		r.mu.Unlock()
+		if there {
+			continue
+		}
+		var o answered
+		if err := r.get(ctx, c.User, ordersPath+url.PathEscape(id), &o); err != nil {
+			return err
+		}
+		if o.ID != id {
+			continue
+		}
+		if err := r.add(c.User, &o); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -14,6 +14,19 @@ import (
 	"github.com/oncegate/oncegate/loadtest/wire"
 )
 
+// served is a client of a server.
+func served(t *testing.T, h http.Handler) *wire.Client {
+	t.Helper()
+	server := httptest.NewServer(h)
+	t.Cleanup(server.Close)
+	target, err := url.Parse(server.URL)
+	require.NoError(t, err)
+	client, err := wire.New(wire.Options{Target: target, Timeout: time.Minute})
+	require.NoError(t, err)
+	t.Cleanup(client.Close)
+	return client
+}
+
 // What a deployment says of a key must fit what it has and what it answered.
 func TestHTTPAuditAsksWhatBecameOfAKey(t *testing.T) {
 	t.Parallel()
@@ -36,7 +49,7 @@ func TestHTTPAuditAsksWhatBecameOfAKey(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			client := served(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				if r.URL.Path == "/api/orders" {
 					_, _ = fmt.Fprintf(w, `{"orders":[%s]}`, created(id1).Body)
 					return
@@ -44,12 +57,6 @@ func TestHTTPAuditAsksWhatBecameOfAKey(t *testing.T) {
 				w.WriteHeader(tc.status)
 				_, _ = w.Write([]byte(tc.says))
 			}))
-			t.Cleanup(server.Close)
-			target, err := url.Parse(server.URL)
-			require.NoError(t, err)
-			client, err := wire.New(wire.Options{Target: target, Timeout: time.Minute})
-			require.NoError(t, err)
-			t.Cleanup(client.Close)
 			cases := []*history.Case{tc.c}
 			truth, err := FromHTTP(t.Context(), client, map[string]string{"u": "t"}, cases)
 			require.NoError(t, err)
@@ -57,6 +64,77 @@ func TestHTTPAuditAsksWhatBecameOfAKey(t *testing.T) {
 			require.Equal(t, tc.want, f.Counts, f.List)
 		})
 	}
+}
+
+// A customer who gave up does not keep the deployment from making the order, also
+// while the audit is under way.
+func TestAnOrderThatCameDuringTheAuditIsThere(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		c    *history.Case
+		late http.HandlerFunc
+		want map[Kind]int
+	}{
+		"it came":      {heard("u", "k1", timedOut()), func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(created(id1).Body) }, nil},
+		"it never did": {heard("u", "k1", timedOut()), http.NotFound, map[Kind]int{NoOrder: 1}},
+		"too late":     {heard("u", "k1", created(id1)), func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(created(id1).Body) }, map[Kind]int{Lost: 1, NoOrder: 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			routes := http.NewServeMux()
+			routes.HandleFunc("GET /api/orders", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{"orders":[]}`)) })
+			routes.HandleFunc("GET /api/orders/"+id1, tc.late)
+			routes.HandleFunc("GET /api/requests/k1", func(w http.ResponseWriter, _ *http.Request) {
+				_, _ = w.Write([]byte(`{"state":"succeeded","response":{"location":"/api/orders/` + id1 + `"}}`))
+			})
+			cases := []*history.Case{tc.c}
+			truth, err := FromHTTP(t.Context(), served(t, routes), map[string]string{"u": "t"}, cases)
+			require.NoError(t, err)
+			_, f := Audit(cases, truth, Scope{KeyPrefix: "k", OwnUsers: true})
+			require.Equal(t, tc.want, f.Counts, f.List)
+		})
+	}
+}
+
+// Whoever is shown somebody else's order is told more than is theirs, whatever the
+// users of the run are.
+func TestAnOrderShownToSomebodyElseIsFound(t *testing.T) {
+	t.Parallel()
+	c := heard("v", "k1", timedOut())
+	routes := http.NewServeMux()
+	routes.HandleFunc("GET /api/orders", func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = fmt.Fprintf(w, `{"orders":[%s]}`, created(id1).Body) // of u
+	})
+	truth, err := FromHTTP(t.Context(), served(t, routes), map[string]string{"v": "t"}, []*history.Case{c})
+	require.NoError(t, err)
+	_, f := Audit([]*history.Case{c}, truth, Scope{KeyPrefix: "k"})
+	require.Equal(t, map[Kind]int{ForeignBody: 1}, f.Counts, f.List)
+}
+
+// What is lost after a fault in the middle of a run is not among its first keys.
+func TestASampleReachesOverTheWholeRun(t *testing.T) {
+	t.Parallel()
+	cases := make([]*history.Case, 4*sampledKeys)
+	for i := range cases {
+		cases[i] = heard("u", fmt.Sprint(i), created(id1))
+	}
+	cases[7] = heard("u", "7", timedOut())
+	asked := doubtful(cases)
+	require.Len(t, asked, 1+sampledKeys)
+	require.Contains(t, asked, cases[7])
+	require.Contains(t, asked, cases[0])
+	require.Contains(t, asked, cases[len(cases)-1])
+	require.Equal(t, asked, doubtful(cases))
+
+	tokens := map[string]string{}
+	for i := range 2 * sampledUsers {
+		tokens[fmt.Sprintf("user-%06d", i)] = "t"
+	}
+	users := readable(tokens, []*history.Case{heard("user-000005", "k", created(id1))})
+	require.Len(t, users, 1+sampledUsers)
+	require.Equal(t, "user-000005", users[0])
+	require.Contains(t, users, fmt.Sprintf("user-%06d", 2*sampledUsers-1))
+	require.Equal(t, users, readable(tokens, []*history.Case{heard("user-000005", "k", created(id1))}))
 }
 
 // Users who were there before have orders of their own, and rows over HTTP tell

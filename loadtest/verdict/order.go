@@ -8,6 +8,7 @@ import (
 	"io"
 	"strconv"
 
+	"github.com/oncegate/oncegate/loadtest/decimal"
 	"github.com/oncegate/oncegate/loadtest/scenario"
 )
 
@@ -59,7 +60,7 @@ func parseOrders(body []byte) ([]answered, error) {
 
 // differs says in what an order of a success is not what was sent; "" when it is.
 func (o *answered) differs(user string, want scenario.Line) string {
-	amount := fmt.Sprintf("%d.%02d", want.Hundredths/100, want.Hundredths%100)
+	amount := decimal.Text(want.Hundredths)
 	switch {
 	case o.User != user:
 		return fmt.Sprintf("user_id is %q", o.User)

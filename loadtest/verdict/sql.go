@@ -3,8 +3,10 @@ package verdict
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -49,6 +51,22 @@ func (db *Database) Ready(ctx context.Context) error {
 	return nil
 }
 
+// Earlier looks for a user who has an order that would be taken for one of the run:
+// "" before its first request, unless a run with this name was there before.
+func Earlier(ctx context.Context, db *Database, users []string, scope Scope) (user string, err error) {
+	for some := range slices.Chunk(users, usersPerQuery) {
+		where, args := selection(some, scope)
+		err := db.QueryRowContext(ctx, "SELECT user_id FROM orders WHERE "+where+" LIMIT 1", args...).Scan(&user)
+		if err == nil {
+			return user, nil
+		}
+		if !errors.Is(err, sql.ErrNoRows) {
+			return "", fmt.Errorf("look for an earlier run: %w", err)
+		}
+	}
+	return "", nil
+}
+
 // usersPerQuery bounds the length of one IN list.
 const usersPerQuery = 200
 
@@ -69,15 +87,13 @@ func FromSQL(ctx context.Context, db *Database, users []string, scope Scope) (*T
 	if err := t.readStrangers(ctx, tx, users, scope); err != nil {
 		return nil, err
 	}
-	for len(users) > 0 {
-		n := min(len(users), usersPerQuery)
-		if err := t.readRows(ctx, tx, users[:n], scope, db.embedded); err != nil {
+	for some := range slices.Chunk(users, usersPerQuery) {
+		if err := t.readRows(ctx, tx, some, scope, db.embedded); err != nil {
 			return nil, err
 		}
-		if err := t.readKeys(ctx, tx, users[:n], scope); err != nil {
+		if err := t.readKeys(ctx, tx, some, scope); err != nil {
 			return nil, err
 		}
-		users = users[n:]
 	}
 	return t, t.readGroups(ctx, tx)
 }
@@ -202,22 +218,20 @@ func uuid(hex string) string {
 // CreateUsers gives every user an account with a balance, as a deployment that is
 // driven without its admin listener needs.
 func CreateUsers(ctx context.Context, db *Database, users []string, balance int64) error {
-	amount, at := any(fmt.Sprintf("%d.%02d", balance/100, balance%100)), any(time.Now().UTC().Format("2006-01-02 15:04:05.000"))
+	amount, at := any(decimal.Text(balance)), any(time.Now().UTC().Format("2006-01-02 15:04:05.000"))
 	insert := "INSERT IGNORE INTO users (user_id, balance, credited, created_at) VALUES "
 	if db.embedded {
 		amount, at = balance, time.Now().UnixMilli()
 		insert = "INSERT OR IGNORE INTO users (user_id, balance, credited, created_at) VALUES "
 	}
-	for len(users) > 0 {
-		n := min(len(users), usersPerQuery)
-		args := make([]any, 0, 4*n)
-		for _, u := range users[:n] {
+	for some := range slices.Chunk(users, usersPerQuery) {
+		args := make([]any, 0, 4*len(some))
+		for _, u := range some {
 			args = append(args, u, amount, amount, at) // all that was credited is what an audit starts from
 		}
-		if _, err := db.ExecContext(ctx, insert+strings.TrimSuffix(strings.Repeat("(?,?,?,?),", n), ","), args...); err != nil {
+		if _, err := db.ExecContext(ctx, insert+strings.TrimSuffix(strings.Repeat("(?,?,?,?),", len(some)), ","), args...); err != nil {
 			return fmt.Errorf("create the users: %w", err)
 		}
-		users = users[n:]
 	}
 	return nil
 }

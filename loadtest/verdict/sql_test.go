@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -242,6 +243,25 @@ func TestSQLAuditFindsEachFault(t *testing.T) {
 			_, counts := audit(t, b, tc.c)
 			require.Equal(t, tc.want, counts)
 		})
+	}
+}
+
+func TestAnEarlierRunIsFound(t *testing.T) {
+	t.Parallel()
+	b := newBase(t)
+	b.order(id1, "u", "lt-a-1", 1234)
+	users := append(slices.Repeat([]string{"nobody"}, usersPerQuery), "u")
+	for name, tc := range map[string]struct {
+		scope Scope
+		want  string
+	}{
+		"the same name":                 {Scope{KeyPrefix: "lt-a-"}, "u"},
+		"another name":                  {Scope{KeyPrefix: "lt-b-"}, ""},
+		"users who should have nothing": {Scope{KeyPrefix: "lt-b-", OwnUsers: true}, "u"},
+	} {
+		user, err := Earlier(t.Context(), b.Database, users, tc.scope)
+		require.NoError(t, err, name)
+		require.Equal(t, tc.want, user, name)
 	}
 }
 
