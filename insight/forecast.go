@@ -31,7 +31,9 @@ type Forecast struct {
 	ShareLow  float64 `json:"share_low"`
 	ShareHigh float64 `json:"share_high"`
 	Sample    uint64  `json:"sample"` // retries that this was counted from
-	// Retries per second that the database would have to answer.
+	// Retries per second that the database would have to answer, and the bounds of
+	// that rate with 95 % confidence: how many came is chance as well (the score
+	// interval of a Poisson mean).
 	MySQLPerSecond     float64 `json:"mysql_per_second"`
 	MySQLPerSecondLow  float64 `json:"mysql_per_second_low"`
 	MySQLPerSecondHigh float64 `json:"mysql_per_second_high"`
@@ -68,10 +70,10 @@ func (o *Observed) KnownUntil() time.Duration {
 // Redis is there. It is a lower bound of the share: a late retry writes the
 // entry anew, and those that follow it find that one.
 func (o *Observed) At(ttl time.Duration) Forecast {
-	n := o.Retries()
+	n, hits := o.Retries(), 0.
 	f := Forecast{TTLSeconds: ttl.Seconds(), Sample: n, Known: n > 0 && ttl <= o.KnownUntil(), ShareHigh: 1}
 	if n > 0 {
-		hits := o.ages.below(float64(ttl) / float64(ageUnit))
+		hits = o.ages.below(float64(ttl) / float64(ageUnit))
 		f.Share = hits / float64(n)
 		f.ShareLow, f.ShareHigh = wilson(hits, float64(n))
 	}
@@ -81,9 +83,9 @@ func (o *Observed) At(ttl time.Duration) Forecast {
 		}
 		return n / o.Seconds
 	}
-	retries := perSecond(float64(n))
-	f.MySQLPerSecond = retries * (1 - f.Share)
-	f.MySQLPerSecondLow, f.MySQLPerSecondHigh = retries*(1-f.ShareHigh), retries*(1-f.ShareLow)
+	misses := float64(n) - hits
+	low, high := poisson(misses)
+	f.MySQLPerSecond, f.MySQLPerSecondLow, f.MySQLPerSecondHigh = perSecond(misses), perSecond(low), perSecond(high)
 	f.RedisBytes = (perSecond(float64(o.Keys)) + f.MySQLPerSecond) * ttl.Seconds() * o.BytesPerKey
 	return f
 }
@@ -105,10 +107,19 @@ func (o *Observed) Knee(target float64) (time.Duration, bool) {
 	return 0, false
 }
 
+// z is the normal quantile of 95 % confidence, both ways.
+const z = 1.959964
+
+// poisson is the score interval of the mean of a count that was k: it is not below
+// 0, and says of nothing seen that there may be a few.
+func poisson(k float64) (low, high float64) {
+	centre, spread := k+z*z/2, z*math.Sqrt(k+z*z/4)
+	return min(k, max(0, centre-spread)), centre + spread
+}
+
 // wilson is the 95 % score interval of a share k of n (E. B. Wilson, 1927): it
 // stays within 0 and 1, and is honest for small samples and shares near 1.
 func wilson(k, n float64) (low, high float64) {
-	const z = 1.959964
 	p := k / n
 	centre := p + z*z/(2*n)
 	spread := z * math.Sqrt(p*(1-p)/n+z*z/(4*n*n))

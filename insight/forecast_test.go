@@ -41,6 +41,21 @@ func TestAForecastCountsWhatIsYoungerThanTheTTL(t *testing.T) {
 	require.False(t, o.At(2*time.Hour).Known, "an hour of watching says nothing of two")
 }
 
+// How many retries came is chance, too: of four that were late there could as well
+// have been ten, and of none three.
+func TestFewRetriesGiveARateWideBounds(t *testing.T) {
+	t.Parallel()
+	late := watched(time.Minute, time.Minute, time.Minute, time.Minute)
+	f := late.At(time.Second)
+	require.InDelta(t, 4./3600, f.MySQLPerSecond, 1e-12)
+	// The score interval of 4, by hand: 4 + 1.92 ± 1.96 √(4 + 0.96).
+	require.InDelta(t, 1.556/3600, f.MySQLPerSecondLow, 1e-6)
+	require.InDelta(t, 10.286/3600, f.MySQLPerSecondHigh, 1e-6)
+	f = late.At(time.Hour)
+	require.InDelta(t, 0, f.MySQLPerSecondLow, 1e-12)
+	require.InDelta(t, 3.841/3600, f.MySQLPerSecondHigh, 1e-6)
+}
+
 func TestKnowledgeReachesAsFarAsTheOldestRetry(t *testing.T) {
 	t.Parallel()
 	o := watched(time.Second, 30*time.Hour)
