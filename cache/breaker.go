@@ -19,10 +19,14 @@ type breaker struct {
 	logger  *slog.Logger
 	moved   func(from, to, reason string) // may be nil; must not wait
 
-	current atomic.Pointer[circuit]
 	last    atomic.Pointer[error] // the latest failure, for the log
-	mu      sync.Mutex            // guards the change of current
 	trouble atomic.Int64          // when an operation last came to nothing, in nanoseconds since 1970
+
+	// mu is taken under a circuit's own lock, so no circuit may be asked anything
+	// under it.
+	mu      sync.Mutex
+	current atomic.Pointer[circuit] // changed with mu only
+	state   gobreaker.State         // of current, as it was told last
 }
 
 // circuit is a breaker with a fixed time to stay open.
@@ -91,53 +95,52 @@ func (b *breaker) replace(openFor time.Duration) *circuit {
 	if c := b.current.Load(); c != nil && c.openFor == openFor {
 		return c
 	}
-	if old := b.current.Load(); old != nil {
-		if was := old.State(); was != gobreaker.StateClosed {
-			b.tell(was, gobreaker.StateClosed)
-		}
-	}
 	c := &circuit{openFor: openFor}
 	c.CircuitBreaker = gobreaker.NewCircuitBreaker[struct{}](gobreaker.Settings{
-		MaxRequests:  1,
-		Timeout:      openFor,
-		ReadyToTrip:  func(n gobreaker.Counts) bool { return int(n.ConsecutiveFailures) >= b.tuning().BreakerFailures },
-		IsSuccessful: isAnswer,
-		IsExcluded:   saysNothing,
-		OnStateChange: func(_ string, from, to gobreaker.State) {
-			if b.current.Load() == c {
-				b.changed(from, to)
-			}
-		},
+		MaxRequests:   1,
+		Timeout:       openFor,
+		ReadyToTrip:   func(n gobreaker.Counts) bool { return int(n.ConsecutiveFailures) >= b.tuning().BreakerFailures },
+		IsSuccessful:  isAnswer,
+		IsExcluded:    saysNothing,
+		OnStateChange: func(_ string, _, to gobreaker.State) { b.changed(c, to) },
 	})
 	b.current.Store(c)
-	b.metrics.breakerIs(gobreaker.StateClosed)
+	b.is(gobreaker.StateClosed, "Redis is tried again, for the breaker's settings have changed")
 	return c
 }
 
-// changed runs under the lock of the breaker, which must not be asked anything.
-// An outage is one line when it begins and one when it ends: the probes that
-// fail in between change nothing.
-func (b *breaker) changed(from, to gobreaker.State) {
-	b.metrics.breakerIs(to)
-	b.metrics.transitions[to].Inc()
-	b.tell(from, to)
-	switch {
-	case from == gobreaker.StateClosed:
-		because := b.lastFailure()
-		b.logger.Warn("Redis is left alone, the database answers duplicates", "reason", string(reasonOf(because)), "error", because)
-	case to == gobreaker.StateClosed:
-		b.logger.Info("Redis answers again")
+// changed notes a move of a circuit, unless another has taken its place.
+func (b *breaker) changed(c *circuit, to gobreaker.State) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.current.Load() == c {
+		b.is(to, "Redis answers again")
 	}
 }
 
-// tell tells whoever wants to know of a move, and why Redis is left alone.
-func (b *breaker) tell(from, to gobreaker.State) {
-	if b.moved == nil {
+// is notes the state, and tells whoever wants to know if it is another. An outage
+// is one line when it begins and one, closed, when it ends: the probes that fail in
+// between change nothing. The caller holds the lock.
+func (b *breaker) is(now gobreaker.State, closed string) {
+	b.metrics.breakerIs(now)
+	before := b.state
+	if now == before {
 		return
 	}
+	b.state = now
+	b.metrics.transitions[now].Inc()
+	because := b.lastFailure()
 	why := ""
-	if to == gobreaker.StateOpen {
-		why = string(reasonOf(b.lastFailure()))
+	if now == gobreaker.StateOpen {
+		why = string(reasonOf(because))
 	}
-	b.moved(from.String(), to.String(), why)
+	if b.moved != nil {
+		b.moved(before.String(), now.String(), why)
+	}
+	switch {
+	case before == gobreaker.StateClosed:
+		b.logger.Warn("Redis is left alone, the database answers duplicates", "reason", why, "error", because)
+	case now == gobreaker.StateClosed:
+		b.logger.Info(closed)
+	}
 }

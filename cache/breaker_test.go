@@ -3,11 +3,14 @@ package cache
 import (
 	"context"
 	"fmt"
+	"log/slog"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/redis/go-redis/v9"
 	"github.com/sony/gobreaker/v2"
 	"github.com/stretchr/testify/require"
@@ -28,7 +31,7 @@ func (r *rig) moves(t *testing.T, to gobreaker.State) int {
 }
 
 // quick makes a breaker that a test can wait for.
-func quick(s *settings) { s.options.BreakerFailures, s.options.BreakerOpenFor = 3, 50*time.Millisecond }
+func quick(s *settings) { s.tuning.BreakerFailures, s.tuning.BreakerOpenFor = 3, 50*time.Millisecond }
 
 func TestBreakerOpensInAnOutageAndClosesAfterItAlthoughMostLookUpsMiss(t *testing.T) {
 	t.Parallel()
@@ -120,12 +123,12 @@ func TestTwentyThousandAnswersThatAreNoFailuresDoNotOpenTheBreaker(t *testing.T)
 	require.Equal(t, reasonWrongType, reasonOf(wrongType))
 	gone, leave := context.WithCancel(t.Context())
 	leave()
-	openFor := r.o.tuning().BreakerOpenFor
+	openFor := r.o.Tuning().BreakerOpenFor
 	for range 20_000 {
 		for _, answer := range []error{redis.Nil, wrongType} {
 			require.ErrorIs(t, r.guard.breaker.run(openFor, func() error { return answer }), answer)
 		}
-		tuned := r.o.tuning()
+		tuned := r.o.Tuning()
 		require.ErrorIs(t, r.guard.do(gone, &tuned, r.guard.metrics.admit, gone.Err), errCallerLeft)
 	}
 	require.Zero(t, r.moves(t, gobreaker.StateOpen))
@@ -233,11 +236,11 @@ func TestHealthClosesTheBreakerOfAGatewayWithoutTraffic(t *testing.T) {
 func TestBreakerIsTunedWhileItRuns(t *testing.T) {
 	t.Parallel()
 	mini := startMini(t)
-	var failures atomic.Int64
-	var openFor atomic.Int64
+	var failures, openFor atomic.Int64
+	failures.Store(4)
+	openFor.Store(int64(time.Hour))
 	r := open(t, mini.Addr(), func(s *settings) {
 		guardOnly(s)
-		s.options.BreakerFailures, s.options.BreakerOpenFor = 2, time.Hour
 		s.options.Tuning = func() Tuning {
 			t := s.tuning
 			t.BreakerFailures, t.BreakerOpenFor = int(failures.Load()), time.Duration(openFor.Load())
@@ -250,7 +253,6 @@ func TestBreakerIsTunedWhileItRuns(t *testing.T) {
 		}
 	}
 	mini.SetError("LOADING")
-	failures.Store(4)
 	fail(3)
 	require.True(t, r.stateIs(t, gobreaker.StateClosed))
 	fail(1)
@@ -258,13 +260,54 @@ func TestBreakerIsTunedWhileItRuns(t *testing.T) {
 
 	mini.SetError("")
 	fail(1)
+	require.ErrorContains(t, r.Health(t.Context()), "left alone", "it is not asked, for it would answer")
 	openFor.Store(int64(time.Minute)) // who changes the time wants it tried again
 	r.admit(t, attempt("alice", "k"), order.Ours)
 	require.True(t, r.stateIs(t, gobreaker.StateClosed))
-	failures.Store(0) // back to the options
+	failures.Store(2)
 	mini.SetError("LOADING")
 	fail(2)
 	require.True(t, r.stateIs(t, gobreaker.StateOpen))
+}
+
+// The settings change while a probe is under way that fails: what was told last is
+// the state that the breaker is in.
+func TestAChangeOfSettingsDuringAProbeIsToldInOrder(t *testing.T) {
+	t.Parallel()
+	m, err := newMetrics(prometheus.NewRegistry())
+	require.NoError(t, err)
+	log := &logbook{}
+	tuning := DefaultTuning()
+	tuning.BreakerFailures, tuning.BreakerOpenFor = 1, 1
+	b := newBreaker(func() Tuning { return tuning }, m, slog.New(slog.NewTextHandler(log, nil)))
+	away := func() error { return redis.ErrPoolTimeout }
+	require.Error(t, b.run(1, away))
+	require.Eventually(t, b.halfOpen, hung, time.Millisecond)
+
+	probing, fail, failed := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	state := ""
+	b.moved = func(_, to, _ string) {
+		state = to
+		if to != gobreaker.StateClosed.String() {
+			return
+		}
+		close(fail)
+		for range 1000 { // the probe comes to its end in the middle of the change
+			runtime.Gosched()
+		}
+	}
+	go func() {
+		defer close(failed)
+		_ = b.run(1, func() error { close(probing); <-fail; return away() })
+	}()
+	<-probing
+	require.NoError(t, b.run(time.Hour, func() error { return nil }))
+	<-failed
+	require.Equal(t, "closed", state)
+	require.Equal(t, gobreaker.StateClosed, b.current.Load().State())
+	require.InDelta(t, 1, value(t, m.state[gobreaker.StateClosed]), 0)
+	require.InDelta(t, 1, value(t, m.transitions[gobreaker.StateClosed]), 0)
+	require.Equal(t, 1, log.lines("tried again"))
 }
 
 func TestReasonsOfErrors(t *testing.T) {
@@ -283,4 +326,20 @@ func TestReasonsOfErrors(t *testing.T) {
 	require.True(t, isAnswer(redis.Nil))
 	require.False(t, isAnswer(redis.ErrClosed))
 	require.Len(t, reasons(), 14)
+}
+
+// An operation that went well is asked what came of it several times.
+func TestAnAnswerIsToldWithoutAnAllocation(t *testing.T) { //nolint:paralleltest // allocations are counted for the whole process
+	ctx := t.Context()
+	for _, answer := range []error{nil, redis.Nil} {
+		require.Zero(t, testing.AllocsPerRun(100, func() {
+			if saysNothing(answer) || !isAnswer(answer) {
+				t.Error("it is an answer")
+			}
+		}))
+	}
+	m, err := newMetrics(prometheus.NewRegistry())
+	require.NoError(t, err)
+	miss := func() error { return redis.Nil }
+	require.Zero(t, testing.AllocsPerRun(100, func() { _ = timed(ctx, time.Second, m.admit, miss) }))
 }

@@ -154,7 +154,7 @@ func TestClusterThatIsAwayHoldsNobody(t *testing.T) {
 			t.Parallel()
 			everyWay(t, func(t *testing.T, ways func(*settings)) {
 				node := cluster(t)
-				change := clustered(withOpTimeout(hurried, func(s *settings) { ways(s); s.options.BreakerFailures = 1 << 20 }))
+				change := clustered(withOpTimeout(hurried, func(s *settings) { ways(s); s.tuning.BreakerFailures = 1 << 20 }))
 				warm, cold := open(t, node.Addr, change), open(t, node.Addr, change)
 				warm.warm(t)
 				fault(node)

@@ -40,7 +40,7 @@ func New(o Options) (*Filter, error) {
 		return nil, err
 	}
 	if !o.DisableProcessTier {
-		f.process = newProcess(o.LocalEntries, o.LocalBytes, o.Now)
+		f.process = newProcess(o.LocalEntries, o.LocalBytes, func() time.Duration { return o.Tuning().LocalTTL }, o.Now)
 		if err := m.watch(o.Registerer, f.process); err != nil {
 			return nil, err
 		}
@@ -73,7 +73,7 @@ func (f *Filter) ask(ctx context.Context, a *order.Attempt, fl *flight) order.Ad
 	asked := false
 	defer func() {
 		if !asked {
-			t.end(&order.End{Err: order.Undecided(order.OutcomeUnknown, order.ErrInternal)}, 0)
+			t.end(&order.End{Err: order.Undecided(order.OutcomeUnknown, order.ErrInternal)})
 		}
 	}()
 	v := f.guard.admit(ctx, a, t.name)

@@ -136,17 +136,24 @@ func TestSecondFinishDoesNothing(t *testing.T) {
 	a, err := wait(t, joined.Flight)
 	require.NoError(t, err)
 	require.Equal(t, created().Answer, a)
+
+	adm = r.admit(t, attempt("alice", "k2"), order.Ours)
+	adm.Ticket.Finish(t.Context(), released())
+	adm.Ticket.Finish(t.Context(), created())
+	require.False(t, r.has(t, "alice", "k2"))
 }
 
 func TestFinishWorksOnACancelledContext(t *testing.T) {
 	t.Parallel()
-	r := open(t, startMini(t).Addr(), nil)
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	r.admit(t, attempt("alice", "one"), order.Ours).Ticket.Finish(ctx, created())
-	require.EqualValues(t, kindReceipt, r.entry(t, "alice", "one").kind)
-	r.admit(t, attempt("alice", "two"), order.Ours).Ticket.Finish(ctx, released())
-	require.False(t, r.has(t, "alice", "two"))
+	everyWay(t, func(t *testing.T, ways func(*settings)) {
+		r := open(t, startMini(t).Addr(), ways)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		r.admit(t, attempt("alice", "one"), order.Ours).Ticket.Finish(ctx, created())
+		require.EqualValues(t, kindReceipt, r.entry(t, "alice", "one").kind)
+		r.admit(t, attempt("alice", "two"), order.Ours).Ticket.Finish(ctx, released())
+		require.False(t, r.has(t, "alice", "two"))
+	})
 }
 
 func TestCallerWhoHasLeftMarksNothing(t *testing.T) {

@@ -119,7 +119,7 @@ func tableOverhead(ctx context.Context, node redis.Cmdable) (perKey float64, ok 
 	keys := number(stats["keys.count"])
 	tables := 0.0
 	for name, value := range stats {
-		if db := pairs(value); len(name) > 3 && name[:3] == "db." {
+		if db := pairs(value); strings.HasPrefix(name, "db.") {
 			tables += number(db["overhead.hashtable.main"]) + number(db["overhead.hashtable.expires"])
 		}
 	}

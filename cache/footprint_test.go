@@ -72,7 +72,7 @@ func TestTheMemoryOfTheEmbeddedRedisIsMeasuredToo(t *testing.T) {
 func TestNothingIsMeasuredWhereRedisIsAway(t *testing.T) {
 	t.Parallel()
 	server := testserver.StartRedis(t)
-	r := open(t, server.Addr, withOpTimeout(hurried, func(s *settings) { quick(s); s.options.BreakerOpenFor = time.Hour }))
+	r := open(t, server.Addr, withOpTimeout(hurried, func(s *settings) { quick(s); s.tuning.BreakerOpenFor = time.Hour }))
 	server.Stop()
 	_, err := r.Footprint(t.Context())
 	require.Error(t, err)

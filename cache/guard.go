@@ -39,7 +39,7 @@ func newGuard(o *Options, m *metrics) (*guard, error) {
 	}
 	g := &guard{
 		o: o, pipe: p, codec: newCodec(o.MACKey), metrics: m,
-		breaker: newBreaker(o.tuning, m, o.Logger),
+		breaker: newBreaker(o.Tuning, m, o.Logger),
 		notices: newNotices(o.Logger, o.Now),
 	}
 	g.breaker.moved = o.BreakerMoved
@@ -60,7 +60,7 @@ func (g *guard) admit(ctx context.Context, a *order.Attempt, name string) verdic
 	if ctx.Err() != nil {
 		return g.bypass(ctx, errCallerLeft, nil)
 	}
-	t := g.o.tuning()
+	t := g.o.Tuning()
 	now := g.o.Now()
 	mark := g.codec.mark(a, now)
 	cmd := command(ctx, "set", name, mark, "nx", "get", "px", t.InProgressTTL.Milliseconds())
@@ -88,7 +88,7 @@ func (g *guard) admit(ctx context.Context, a *order.Attempt, name string) verdic
 	case kindMark:
 		return verdict{advice: order.Running, digest: e.digest, age: age}
 	case kindReceipt:
-		return verdict{advice: order.Seen, digest: e.digest, receipt: e.receipt}
+		return verdict{advice: order.Seen, receipt: e.receipt}
 	default:
 		g.metrics.bypassed[reasonLarge].Inc()
 		return verdict{advice: order.Bypassed}
@@ -119,7 +119,7 @@ func (g *guard) bypass(ctx context.Context, err error, mark []byte) verdict {
 // settle writes a receipt over whatever is there: committed truth may. The
 // mark is the attempt's own, if it may be there.
 func (g *guard) settle(ctx context.Context, user string, key order.Key, name string, r *order.Receipt, mark []byte) {
-	t := g.o.tuning()
+	t := g.o.Tuning()
 	value := g.codec.receipt(user, key, r, g.o.MaxBody)
 	cmd := command(ctx, "set", name, value, "px", t.ReceiptTTL.Milliseconds())
 	crashpoint.Hit(crashpoint.BeforeReceipt)
@@ -141,7 +141,7 @@ func (g *guard) release(ctx context.Context, name string, mark []byte) {
 	if mark == nil {
 		return
 	}
-	t := g.o.tuning()
+	t := g.o.Tuning()
 	crashpoint.Hit(crashpoint.BeforeRelease)
 	err := g.do(ctx, &t, g.metrics.release, func() error { return compareAndDelete(ctx, t.OpTimeout, inOrder(g.pipe), name, mark) })
 	crashpoint.Hit(crashpoint.AfterRelease)
@@ -190,7 +190,7 @@ func (g *guard) peek(ctx context.Context, user string, key order.Key, name strin
 // writes: a success must mean that requests can.
 func (g *guard) health(ctx context.Context) error {
 	if g.breaker.halfOpen() {
-		t := g.o.tuning()
+		t := g.o.Tuning()
 		cmd := command(ctx, "set", g.o.Prefix+probeSuffix, "1", "px", probeTTL.Milliseconds())
 		return g.do(ctx, &t, g.metrics.ping, func() error { return g.pipe.send(ctx, t.OpTimeout, cmd) })
 	}
@@ -210,7 +210,7 @@ func (g *guard) look(ctx context.Context, m *commandMetrics, op func(context.Con
 	if err := g.breaker.refusal(); err != nil {
 		return err
 	}
-	limit := g.o.tuning().OpTimeout
+	limit := g.o.Tuning().OpTimeout
 	return timed(ctx, limit, m, func() error {
 		ctx, cancel := context.WithTimeout(ctx, limit)
 		defer cancel()
@@ -222,7 +222,7 @@ func (g *guard) look(ctx context.Context, m *commandMetrics, op func(context.Con
 func timed(ctx context.Context, limit time.Duration, m *commandMetrics, op func() error) error {
 	started := time.Now()
 	err := op()
-	if err != nil && left(ctx, started.Add(limit), err) {
+	if !isAnswer(err) && left(ctx, started.Add(limit), err) {
 		err = fmt.Errorf("%w: %w", errCallerLeft, err)
 	}
 	m.observe(time.Since(started), err)

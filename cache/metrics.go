@@ -109,10 +109,13 @@ func (m *metrics) breakerIs(now gobreaker.State) {
 	}
 }
 
+// observe leaves out what says nothing of Redis: callers who leave in a row must
+// not look like a Redis that fails.
 func (c *commandMetrics) observe(took time.Duration, err error) {
 	switch {
 	case isAnswer(err):
 		c.ok.Observe(took.Seconds())
+	case saysNothing(err):
 	case reasonOf(err) == reasonTimeout:
 		c.timeout.Observe(took.Seconds())
 	default:

@@ -20,22 +20,28 @@ type Tuning struct {
 	// InProgressTTL is the life of a mark, ReceiptTTL of a receipt. Defaults
 	// 10 s and 24 h, at least 1 s: a TTL of zero would mean for ever.
 	InProgressTTL, ReceiptTTL time.Duration
-	// LocalTTL is how long this process remembers a receipt. Default 60 s;
-	// zero: not at all.
+	// LocalTTL is how long this process remembers a receipt, those that it has
+	// remembered already too. Default 60 s; zero: not at all.
 	LocalTTL time.Duration
-	// BreakerFailures and BreakerOpenFor take the place of those in [Options]
-	// when they are above zero. A change of the latter closes the breaker.
+	// BreakerFailures in a row open the breaker (default 5); it stays open for
+	// BreakerOpenFor (default 2 s) before one request tries Redis again. A change
+	// of the latter closes it.
 	BreakerFailures int
 	BreakerOpenFor  time.Duration
 }
 
 // DefaultTuning returns the defaults.
 func DefaultTuning() Tuning {
-	return Tuning{OpTimeout: 50 * time.Millisecond, InProgressTTL: 10 * time.Second, ReceiptTTL: 24 * time.Hour, LocalTTL: time.Minute}
+	return Tuning{
+		OpTimeout:     50 * time.Millisecond,
+		InProgressTTL: 10 * time.Second, ReceiptTTL: 24 * time.Hour, LocalTTL: time.Minute,
+		BreakerFailures: 5, BreakerOpenFor: 2 * time.Second,
+	}
 }
 
-// Validate refuses what would make a mark or a receipt immortal.
-func (t Tuning) Validate() error {
+// validate refuses what would make a mark or a receipt immortal, and a breaker
+// that never lets anything through or never opens.
+func (t Tuning) validate() error {
 	switch {
 	case t.OpTimeout <= 0:
 		return errors.New("cache: the operation time-out must be above zero")
@@ -43,8 +49,8 @@ func (t Tuning) Validate() error {
 		return fmt.Errorf("cache: a TTL must be at least 1s (in progress %v, receipt %v)", t.InProgressTTL, t.ReceiptTTL)
 	case t.LocalTTL < 0:
 		return errors.New("cache: the local TTL must not be negative")
-	case t.BreakerFailures < 0 || t.BreakerOpenFor < 0:
-		return errors.New("cache: the breaker's settings must not be negative")
+	case t.BreakerFailures < 1 || t.BreakerOpenFor <= 0:
+		return errors.New("cache: the breaker's settings must be above zero")
 	}
 	return nil
 }
@@ -72,11 +78,6 @@ type Options struct {
 	// LocalEntries and LocalBytes bound the receipts that this process
 	// remembers. Defaults 50 000 and 64 MiB.
 	LocalEntries, LocalBytes int
-	// BreakerFailures in a row open the breaker (default 5); it stays open for
-	// BreakerOpenFor (default 2 s) before one request tries Redis again.
-	BreakerFailures int
-	BreakerOpenFor  time.Duration
-
 	// BreakerMoved is told of every move of the breaker, and why Redis is left
 	// alone. It is called under the breaker's lock and must not wait. Default: nobody.
 	BreakerMoved func(from, to, reason string)
@@ -96,8 +97,6 @@ func (o *Options) setDefaults() error {
 	setDefault(&o.MaxBody, 16<<10)
 	setDefault(&o.LocalEntries, 50_000)
 	setDefault(&o.LocalBytes, 64<<20)
-	setDefault(&o.BreakerFailures, 5)
-	setDefault(&o.BreakerOpenFor, 2*time.Second)
 	if o.Tuning == nil {
 		o.Tuning = DefaultTuning
 	}
@@ -123,18 +122,8 @@ func (o *Options) validate() error {
 		return fmt.Errorf("cache: the largest answer kept in Redis must have from 0 to %d bytes", maxBody)
 	case o.LocalEntries < 0 || o.LocalBytes < 0:
 		return errors.New("cache: the bounds of the process tier must not be negative")
-	case o.BreakerFailures < 0 || o.BreakerOpenFor < 0:
-		return errors.New("cache: the breaker's settings must not be negative")
 	}
-	return o.Tuning().Validate()
-}
-
-// tuning returns the settings in force, the breaker's filled in.
-func (o *Options) tuning() Tuning {
-	t := o.Tuning()
-	setDefault(&t.BreakerFailures, o.BreakerFailures)
-	setDefault(&t.BreakerOpenFor, o.BreakerOpenFor)
-	return t
+	return o.Tuning().validate()
 }
 
 func setDefault[T comparable](field *T, value T) {

@@ -1,6 +1,9 @@
 package cache
 
 import (
+	"context"
+	"fmt"
+	"io"
 	"testing"
 	"time"
 
@@ -26,8 +29,8 @@ func TestOptionsThatMakeNoSenseAreRefused(t *testing.T) {
 		"at least 16 bytes":                        func(o *Options) { o.MACKey = make([]byte, 15) },
 		"from 0 to 1048576 bytes":                  func(o *Options) { o.MaxBody = maxBody + 1 },
 		"bounds of the process tier":               func(o *Options) { o.LocalEntries = -1 },
-		"breaker's settings":                       func(o *Options) { o.BreakerOpenFor = -1 },
-		"breaker's settings must not be":           tuned(func(t *Tuning) { t.BreakerFailures = -1 }),
+		"breaker's settings":                       tuned(func(t *Tuning) { t.BreakerOpenFor = 0 }),
+		"breaker's settings must be above":         tuned(func(t *Tuning) { t.BreakerFailures = 0 }),
 		"operation time-out must":                  tuned(func(t *Tuning) { t.OpTimeout = 0 }),
 		"at least 1s (in progress 999ms":           tuned(func(t *Tuning) { t.InProgressTTL = 999 * time.Millisecond }),
 		"at least 1s (in progress 10s, receipt 0s": tuned(func(t *Tuning) { t.ReceiptTTL = 0 }),
@@ -92,4 +95,29 @@ func TestMetricsTellWhatTheFilterDoes(t *testing.T) {
 	require.InDelta(t, 1, sizes["oncegate_breaker_state closed"], 0)
 	require.Contains(t, sizes, "oncegate_filter_bypassed_total bad_mac")
 	require.Contains(t, sizes, "oncegate_filter_unsettled_total timeout")
+}
+
+// Callers who leave and a queue that is full must not look like a Redis that fails.
+func TestWhatSaysNothingOfRedisIsNotMeasured(t *testing.T) {
+	t.Parallel()
+	registry := prometheus.NewRegistry()
+	m, err := newMetrics(registry)
+	require.NoError(t, err)
+	for _, nobodys := range []error{errCallerLeft, errQueueFull, errInterrupted} {
+		m.admit.observe(time.Second, fmt.Errorf("%w: %w", nobodys, context.Canceled))
+	}
+	m.admit.observe(time.Second, io.EOF)
+	m.admit.observe(time.Second, redis.ErrPoolTimeout)
+	m.admit.observe(time.Second, redis.Nil)
+	families, err := registry.Gather()
+	require.NoError(t, err)
+	results := map[string]uint64{}
+	for _, f := range families {
+		for _, series := range f.GetMetric() {
+			if n := series.GetHistogram().GetSampleCount(); n > 0 {
+				results[series.GetLabel()[1].GetValue()] = n
+			}
+		}
+	}
+	require.Equal(t, map[string]uint64{"ok": 1, "timeout": 1, "error": 1}, results)
 }

@@ -95,7 +95,7 @@ func cutInTheMiddle(t *testing.T, action faultproxy.Action, streamed bool) {
 	r := open(t, proxy.Addr(), func(s *settings) {
 		guardOnly(s)
 		s.options.Prefix = "cut" + rand.Text()
-		s.options.BreakerFailures = 1 << 20
+		s.tuning.BreakerFailures = 1 << 20
 		s.streamed = streamed
 	})
 	const callers, each = 64, 20

@@ -12,7 +12,6 @@ import (
 // and receipts that were. A lock covers a share of the keys only.
 type process struct {
 	seed   maphash.Seed
-	clock  func() time.Time
 	shards []shard
 }
 
@@ -29,12 +28,12 @@ const (
 	minShardBytes = 64 << 10
 )
 
-func newProcess(entries, bytes int, clock func() time.Time) *process {
+func newProcess(entries, bytes int, life func() time.Duration, clock func() time.Time) *process {
 	n := max(1, min(maxShards, entries, bytes/minShardBytes))
-	p := &process{seed: maphash.MakeSeed(), clock: clock, shards: make([]shard, n)}
+	p := &process{seed: maphash.MakeSeed(), shards: make([]shard, n)}
 	for i := range p.shards {
 		p.shards[i].flights = map[slot]*flight{}
-		p.shards[i].receipts = newReceipts(entries/n, bytes/n)
+		p.shards[i].receipts = newReceipts(entries/n, bytes/n, life, clock)
 	}
 	return p
 }
@@ -51,8 +50,8 @@ func (p *process) admit(a *order.Attempt) (order.Admission, *flight) {
 	sh := p.shard(s)
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	if m, ok := sh.receipts.use(s, p.clock); ok {
-		return order.Admission{Advice: order.Seen, Layer: order.LayerProcess, Digest: m.receipt.Digest, Receipt: m.receipt}, nil
+	if m := sh.receipts.use(s); m != nil {
+		return order.Admission{Advice: order.Seen, Layer: order.LayerProcess, Receipt: m.receipt}, nil
 	}
 	if f, ok := sh.flights[s]; ok {
 		if f.digest == a.Digest {
@@ -66,30 +65,30 @@ func (p *process) admit(a *order.Attempt) (order.Admission, *flight) {
 }
 
 // land gives those who joined their answer and remembers the receipt, if it is
-// final and memory is above zero. Until it is ended, a landed flight still
-// answers whoever comes.
-func (p *process) land(f *flight, end *order.End, memory time.Duration) {
+// final. Until it is ended, a landed flight still answers whoever comes.
+func (p *process) land(f *flight, end *order.End) {
 	sh := p.shard(f.slot)
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	p.landLocked(sh, f, end, memory)
+	sh.land(f, end)
 }
 
 // end lands a flight that has not, and takes it off the board in the same
 // moment: nobody joins an attempt that has failed already.
-func (p *process) end(f *flight, end *order.End, memory time.Duration) {
+func (p *process) end(f *flight, end *order.End) {
 	sh := p.shard(f.slot)
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	p.landLocked(sh, f, end, memory)
 	if sh.flights[f.slot] == f {
 		delete(sh.flights, f.slot)
 	}
+	sh.land(f, end)
 }
 
-func (p *process) landLocked(sh *shard, f *flight, end *order.End, memory time.Duration) {
-	if f.land(end) && memory > 0 && final(&end.Receipt) {
-		sh.receipts.put(f.slot, &end.Receipt, p.clock().Add(memory))
+// land lands a flight. The caller holds the lock.
+func (sh *shard) land(f *flight, end *order.End) {
+	if f.land(end) && final(&end.Receipt) {
+		sh.receipts.put(f.slot, &end.Receipt)
 	}
 }
 
@@ -97,8 +96,8 @@ func (p *process) peek(s slot) (order.Glimpse, bool) {
 	sh := p.shard(s)
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	if m, ok := sh.receipts.get(s, p.clock); ok {
-		return order.Glimpse{Layer: order.LayerProcess, Digest: m.receipt.Digest, Receipt: m.receipt, TTL: m.until.Sub(p.clock())}, true
+	if m, left := sh.receipts.get(s); m != nil {
+		return order.Glimpse{Layer: order.LayerProcess, Digest: m.receipt.Digest, Receipt: m.receipt, TTL: left}, true
 	}
 	if f, ok := sh.flights[s]; ok {
 		return order.Glimpse{Layer: order.LayerProcess, Running: true, Digest: f.digest}, true

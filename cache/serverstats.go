@@ -20,7 +20,7 @@ const silentFor = 10 * time.Minute
 // for a while: the one within the process, and one whose user may not.
 func (f *Filter) look(ctx context.Context) {
 	now := f.o.Now()
-	f.past.lives(now, f.o.tuning().ReceiptTTL)
+	f.past.lives(now, f.o.Tuning().ReceiptTTL)
 	if now.Before(f.silent) {
 		return
 	}

@@ -3,7 +3,6 @@ package cache
 import (
 	"context"
 	"sync/atomic"
-	"time"
 
 	"github.com/oncegate/oncegate/order"
 )
@@ -33,12 +32,10 @@ func (t *ticket) Finish(ctx context.Context, end order.End) {
 	}
 	ctx, ended := t.filter.startFinish(context.WithoutCancel(ctx), end.Mark)
 	defer ended()
-	var memory time.Duration
-	defer func() { t.end(&end, memory) }() // whatever panics below
-	memory = t.filter.o.Tuning().LocalTTL
+	defer func() { t.end(&end) }() // whatever panics below
 	switch {
 	case end.Mark == order.MarkReceipt && final(&end.Receipt):
-		t.land(&end, memory)
+		t.land(&end)
 		t.filter.guard.settle(ctx, t.user, t.key, t.name, &end.Receipt, t.mark)
 	case end.Mark != order.MarkLeft:
 		t.filter.guard.release(ctx, t.name, t.mark)
@@ -46,15 +43,15 @@ func (t *ticket) Finish(ctx context.Context, end order.End) {
 }
 
 // land answers those who joined.
-func (t *ticket) land(end *order.End, memory time.Duration) {
+func (t *ticket) land(end *order.End) {
 	if t.flight != nil {
-		t.filter.process.land(t.flight, end, memory)
+		t.filter.process.land(t.flight, end)
 	}
 }
 
 // end answers them, if they are not yet, and makes way for the next attempt.
-func (t *ticket) end(end *order.End, memory time.Duration) {
+func (t *ticket) end(end *order.End) {
 	if t.flight != nil {
-		t.filter.process.end(t.flight, end, memory)
+		t.filter.process.end(t.flight, end)
 	}
 }
