@@ -31,13 +31,7 @@ func (c cell) outcome() string {
 	switch c.kind() {
 	case order.Replayed:
 		return "replayed_" + c.layer().String()
-	case order.InProgress:
-		if c.layer() == order.LayerLedger {
-			// The ledger says so of a batch alone that is carried out later.
-			return "accepted"
-		}
-		return c.kind().String()
-	case order.Created, order.Rejected, order.Reused, order.Accepted:
+	case order.Created, order.Rejected, order.Reused, order.InProgress, order.Accepted:
 		return c.kind().String()
 	default:
 		return ""
@@ -58,12 +52,13 @@ func (c cell) isRetry() bool {
 		return false
 	}
 	k := c.kind()
-	return k == order.Replayed || k == order.InProgress && c.layer() != order.LayerLedger
+	return k == order.Replayed || k == order.InProgress
 }
 
 // isNewKey says that an entry for a key was written that had none.
 func (c cell) isNewKey() bool {
-	return c != failedCell && (c.kind() == order.Created || c.kind() == order.Rejected || c.outcome() == "accepted")
+	k := c.kind()
+	return k == order.Created || k == order.Rejected || k == order.Accepted
 }
 
 // Totals count commands by what became of them.

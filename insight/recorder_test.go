@@ -28,7 +28,7 @@ func TestEveryAnswerIsCountedOnceAndInItsPlace(t *testing.T) {
 	say(order.Replayed, order.LayerRedis, 11)
 	say(order.Replayed, order.LayerLedger, 3)
 	say(order.InProgress, order.LayerRedis, 1)
-	say(order.InProgress, order.LayerLedger, 4) // a batch for later
+	say(order.Accepted, order.LayerLedger, 4) // a batch for later
 	say(order.Reused, order.LayerRedis, 6)
 	r.Decided(order.Answer{}, errors.New("away"), time.Second)
 	r.Noticed(order.FilterMissed, time.Second)

@@ -7,19 +7,20 @@ import (
 	"time"
 )
 
-// Tuning is what may be changed while Intake runs.
+// Tuning is what may be changed while Intake runs. Nothing is filled in.
 type Tuning struct {
 	// Budget bounds one request from its arrival to its answer, beyond what a
-	// client asked to wait for. Default 6 s. So the longest answer takes MaxWait
-	// and Budget together.
+	// client asked to wait for. So the longest answer takes MaxWait and Budget
+	// together, and what the filter takes to be told.
 	Budget time.Duration
 	// InProgressGrace is how long a mark is believed without asking the ledger.
-	// Default 2 s.
+	// Zero: only while its owner is known to be alive.
 	InProgressGrace time.Duration
-	// MaxWait caps what a client may ask for with Prefer: wait=n. Default 10 s.
+	// MaxWait caps what a client may ask for with Prefer: wait=n. Zero: nobody
+	// waits for an attempt of another process.
 	MaxWait time.Duration
-	// ConfirmReceipts asks the ledger before every replay. Default false:
-	// only receipts of another server are confirmed.
+	// ConfirmReceipts asks the ledger before every replay. Otherwise only receipts
+	// of another server are confirmed.
 	ConfirmReceipts bool
 }
 
@@ -66,22 +67,20 @@ func askAgain(age time.Duration) time.Duration {
 // The error is an [*UndecidedError]. A cancelled ctx stops Submit before the
 // ledger is asked; from then on it runs under Tuning.Budget alone.
 func (in *Intake) Submit(ctx context.Context, c *Command, wait time.Duration) (Answer, error) {
-	return in.observed(ctx, c, wait, in.o.Ledger.Decide)
+	started := in.o.Now()
+	a, err := in.submit(ctx, c, wait, started, in.o.Ledger.Decide)
+	in.o.Observer.Decided(a, err, in.o.Now().Sub(started))
+	return a, err
 }
 
 // Defer accepts a command that is to be carried out later. The answer is
 // Accepted, or what Submit would answer to a key that is known already.
 func (in *Intake) Defer(ctx context.Context, c *Command) (Answer, error) {
-	a, err := in.observed(ctx, c, 0, in.o.Deferrals.Accept)
+	started := in.o.Now()
+	a, err := in.submit(ctx, c, 0, started, in.o.Deferrals.Accept)
 	if err == nil && a.Kind == InProgress && a.Layer == LayerLedger {
 		a.Kind = Accepted
 	}
-	return a, err
-}
-
-func (in *Intake) observed(ctx context.Context, c *Command, wait time.Duration, ask decideFunc) (Answer, error) {
-	started := in.o.Now()
-	a, err := in.submit(ctx, c, wait, started, ask)
 	in.o.Observer.Decided(a, err, in.o.Now().Sub(started))
 	return a, err
 }
@@ -90,7 +89,7 @@ func (in *Intake) submit(ctx context.Context, c *Command, wait time.Duration, st
 	t := in.o.Tuning()
 	deadline := started.Add(t.Budget)
 	if c.Key == "" {
-		return in.decide(ctx, c, Admission{}, deadline, ask)
+		return in.follow(ctx, c, Admission{}, t, deadline, ask)
 	}
 	waitUntil := started.Add(min(wait, t.MaxWait))
 	attempt := Attempt{UserID: c.UserID, Key: c.Key, Digest: c.Digest}
@@ -117,27 +116,39 @@ func (in *Intake) submit(ctx context.Context, c *Command, wait time.Duration, st
 }
 
 // follow turns the filter's advice into an answer, asking the ledger where the
-// advice is not enough.
+// advice is not enough, and tells the filter how it ended. A ticket is finished
+// here and nowhere else, whatever panics: a flight that nobody ends holds its key.
 func (in *Intake) follow(ctx context.Context, c *Command, adm Admission, t Tuning, deadline time.Time, ask decideFunc) (Answer, error) {
-	switch adm.Advice {
-	case Joined:
+	if adm.Advice == Joined {
 		return in.join(ctx, adm, deadline)
-	case Seen:
-		return in.replay(ctx, c, adm, t, deadline, ask)
-	case Running:
-		if adm.Age <= t.InProgressGrace {
-			a := Answer{Kind: InProgress, Layer: adm.Layer, Age: adm.Age, RetryAfter: askAgain(adm.Age)}
-			if adm.Digest != c.Digest {
-				a = Answer{Kind: Reused, Layer: adm.Layer, Age: adm.Age}
-			}
-			in.finish(ctx, adm, End{Answer: a})
-			return a, nil
-		}
-		in.o.Observer.Noticed(StaleMark, adm.Age)
-		return in.decide(ctx, c, adm, deadline, ask)
-	default:
-		return in.decide(ctx, c, adm, deadline, ask)
 	}
+	end := End{Err: Undecided(OutcomeUnknown, ErrInternal)} // what a panic leaves: nothing is known
+	defer func() {
+		if adm.Ticket != nil {
+			adm.Ticket.Finish(ctx, end)
+		}
+	}()
+	var err error
+	switch {
+	case adm.Advice == Seen:
+		end, err = in.replay(ctx, c, adm, t, deadline, ask)
+	case adm.Advice == Running && adm.Age <= t.InProgressGrace:
+		end = End{Answer: running(c, adm)}
+	default:
+		if adm.Advice == Running {
+			in.o.Observer.Noticed(StaleMark, adm.Age)
+		}
+		end, err = in.decide(ctx, c, adm, deadline, ask)
+	}
+	return end.Answer, err
+}
+
+// running answers from a mark that is believed.
+func running(c *Command, adm Admission) Answer {
+	if adm.Digest != c.Digest {
+		return Answer{Kind: Reused, Layer: adm.Layer, Age: adm.Age}
+	}
+	return Answer{Kind: InProgress, Layer: adm.Layer, Age: adm.Age, RetryAfter: askAgain(adm.Age)}
 }
 
 // join waits for the attempt that this process is deciding already.
@@ -166,78 +177,51 @@ func (in *Intake) join(ctx context.Context, adm Admission, deadline time.Time) (
 
 // replay answers from a receipt, confirmed first where it may be of a server
 // whose last commits a failover has lost.
-func (in *Intake) replay(ctx context.Context, c *Command, adm Admission, t Tuning, deadline time.Time, ask decideFunc) (Answer, error) {
-	r, layer := adm.Receipt, adm.Layer
-	if t.ConfirmReceipts || r.Server == 0 || r.Server != in.o.Ledger.Identity() {
-		confirmed, err := in.find(ctx, c, adm, deadline)
-		switch {
-		case errors.Is(err, ErrNotFound):
-			in.o.Observer.Noticed(ReceiptLost, max(0, in.o.Now().Sub(adm.Receipt.FirstSeen)))
-			return in.decide(ctx, c, adm, deadline, ask)
-		case err != nil:
-			err = Undecided(OutcomeUnknown, err)
-			end := End{Err: err}
-			if ctx.Err() != nil {
-				end.Err = errAbandoned // it is not those who joined that left
-			}
-			in.finish(ctx, adm, end)
-			return Answer{}, err
-		}
-		r, layer = confirmed, LayerLedger
+func (in *Intake) replay(ctx context.Context, c *Command, adm Admission, t Tuning, deadline time.Time, ask decideFunc) (End, error) {
+	r := adm.Receipt
+	if !t.ConfirmReceipts && r.Server != 0 && r.Server == in.o.Ledger.Identity() {
+		return End{Answer: in.answer(c, Decision{Kind: Replayed, Receipt: r}, adm.Layer), Receipt: r}, nil
 	}
-	a := in.answer(c, Decision{Kind: Replayed, Receipt: r}, layer)
-	end := End{Answer: a, Receipt: r}
-	if layer == LayerLedger {
-		end.Mark = MarkReceipt
-	}
-	in.finish(ctx, adm, end)
-	return a, nil
-}
-
-// find reads the record of the command's key. A panic ends the attempt for those
-// who joined it.
-func (in *Intake) find(ctx context.Context, c *Command, adm Admission, deadline time.Time) (Receipt, error) {
-	panicked := true
-	defer func() {
-		if panicked {
-			in.finish(ctx, adm, End{Err: Undecided(OutcomeUnknown, ErrInternal)})
-		}
-	}()
-	ctx, cancel := context.WithDeadline(ctx, deadline)
+	fctx, cancel := context.WithDeadline(ctx, deadline)
 	defer cancel()
-	r, err := in.o.Ledger.Find(ctx, c.UserID, c.Key)
-	panicked = false
-	return r, err
+	r, err := in.o.Ledger.Find(fctx, c.UserID, c.Key)
+	switch {
+	case err == nil:
+		return End{Answer: in.answer(c, Decision{Kind: Replayed, Receipt: r}, LayerLedger), Mark: MarkReceipt, Receipt: r}, nil
+	case errors.Is(err, ErrNotFound):
+		in.o.Observer.Noticed(ReceiptLost, max(0, in.o.Now().Sub(adm.Receipt.FirstSeen)))
+		return in.decide(ctx, c, adm, deadline, ask)
+	case ctx.Err() != nil: // it is not those who joined that left
+		return End{Err: errAbandoned}, Undecided(OutcomeUnknown, err)
+	default:
+		err = Undecided(OutcomeUnknown, err)
+		return End{Err: err}, err
+	}
 }
 
-// decide asks the ledger, detached from the client, and tells the filter.
-func (in *Intake) decide(ctx context.Context, c *Command, adm Admission, deadline time.Time, ask decideFunc) (a Answer, err error) {
-	end := End{Err: Undecided(OutcomeUnknown, ErrInternal)} // what a panic leaves: nothing is known
-	defer func() { in.finish(ctx, adm, end) }()
-
-	if cerr := ctx.Err(); cerr != nil {
-		end = End{Err: errAbandoned, Mark: MarkReleased}
-		return Answer{}, Undecided(OutcomeNotCommitted, cerr)
+// decide asks the ledger, detached from the client.
+func (in *Intake) decide(ctx context.Context, c *Command, adm Admission, deadline time.Time, ask decideFunc) (End, error) {
+	if err := ctx.Err(); err != nil {
+		return End{Err: errAbandoned, Mark: MarkReleased}, Undecided(OutcomeNotCommitted, err)
 	}
 	dctx, cancel := context.WithDeadline(context.WithoutCancel(ctx), deadline)
 	defer cancel()
 	d, err := ask(dctx, c)
 	if err != nil {
-		end = End{Err: err}
+		end := End{Err: err}
 		if OutcomeOf(err) == OutcomeNotCommitted {
 			end.Mark = MarkReleased
 		}
-		return Answer{}, err
+		return end, err
 	}
-	a = in.answer(c, d, LayerLedger)
-	end = End{Answer: a, Mark: MarkReceipt, Receipt: d.Receipt}
-	if d.Receipt.State == Processing || (d.Kind == Rejected && !d.Remembered) {
-		end = End{Answer: a, Mark: MarkReleased} // nothing that the filter could answer with
-	}
+	a := in.answer(c, d, LayerLedger)
 	if adm.Advice == Ours && (d.Kind == Replayed || d.Kind == Reused) {
 		in.o.Observer.Noticed(FilterMissed, a.Age)
 	}
-	return a, nil
+	if d.Receipt.State == Processing || (d.Kind == Rejected && !d.Remembered) {
+		return End{Answer: a, Mark: MarkReleased}, nil // nothing that the filter could answer with
+	}
+	return End{Answer: a, Mark: MarkReceipt, Receipt: d.Receipt}, nil
 }
 
 // answer compares digests, always: a receipt is only ever replayed to the
@@ -259,12 +243,6 @@ func (in *Intake) answer(c *Command, d Decision, layer Layer) Answer {
 	return a
 }
 
-func (in *Intake) finish(ctx context.Context, adm Admission, end End) {
-	if adm.Ticket != nil {
-		adm.Ticket.Finish(context.WithoutCancel(ctx), end)
-	}
-}
-
 // sleep waits, and reports whether ctx is still alive.
 func sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
@@ -274,39 +252,5 @@ func sleep(ctx context.Context, d time.Duration) bool {
 		return true
 	case <-ctx.Done():
 		return false
-	}
-}
-
-// RequestStatus is what became of the request with a key.
-type RequestStatus struct {
-	State      State // Processing, Succeeded or Failed
-	Receipt    Receipt
-	RetryAfter time.Duration // for Processing
-}
-
-// Status tells the caller what became of the request with a key: ErrNotFound
-// when this caller never used it. Processing is only said while it is true: a
-// mark beyond its grace is checked behind the user's lock.
-func (in *Intake) Status(ctx context.Context, userID string, key Key) (RequestStatus, error) {
-	t := in.o.Tuning()
-	ctx, cancel := context.WithTimeout(ctx, t.Budget)
-	defer cancel()
-	// The filter is asked first: whoever is running there and is done before
-	// the ledger is read is found in the ledger.
-	running := false
-	for _, g := range in.o.Filter.Peek(ctx, userID, key) {
-		running = running || g.Running && g.Age <= t.InProgressGrace
-	}
-	r, err := in.o.Ledger.Find(ctx, userID, key)
-	if errors.Is(err, ErrNotFound) && !running {
-		r, err = in.o.Ledger.Confirm(ctx, userID, key)
-	}
-	switch {
-	case err == nil && r.State == Processing, errors.Is(err, ErrNotFound) && running:
-		return RequestStatus{State: Processing, RetryAfter: time.Second}, nil
-	case err != nil:
-		return RequestStatus{}, err
-	default:
-		return RequestStatus{State: r.State, Receipt: r}, nil
 	}
 }

@@ -69,6 +69,13 @@ var ledgerWords = []ledgerWord{
 		kind: order.Reused, mark: order.MarkReceipt, known: true,
 	},
 	{
+		name: "accepted and to be carried out",
+		decision: func(s *stubs) order.Decision {
+			return order.Decision{Kind: order.InProgress, Receipt: s.receipt(order.Processing), Remembered: true}
+		},
+		kind: order.InProgress, mark: order.MarkReleased,
+	},
+	{
 		name: "not committed", err: order.Undecided(order.OutcomeNotCommitted, order.ErrOverloaded),
 		outcome: order.OutcomeNotCommitted, mark: order.MarkReleased,
 	},
@@ -159,6 +166,10 @@ func filterThenLedger(t *testing.T, fw filterWord, lw ledgerWord) {
 	case order.Reused:
 		require.Zero(t, a.Receipt, "nothing of the other content gets out")
 		require.Equal(t, 3*time.Second, a.Age)
+	case order.InProgress:
+		require.Zero(t, a.Receipt, "there is no answer yet")
+		require.Equal(t, 3*time.Second, a.Age)
+		require.Equal(t, time.Second, a.RetryAfter)
 	}
 	if lw.mark == order.MarkReceipt {
 		require.Equal(t, said.Receipt, end.Receipt)
@@ -230,16 +241,6 @@ func TestACallerWhoLeavesLaterStopsNothing(t *testing.T) {
 		require.Equal(t, order.Created, a.Kind)
 		require.Equal(t, order.MarkReceipt, s.end().Mark)
 	})
-}
-
-func TestAPanicInTheLedgerLeavesNobodyWaiting(t *testing.T) {
-	t.Parallel()
-	s := newStubs(t, order.Admission{Advice: order.Ours})
-	s.ledger.decide = func(context.Context, *order.Command) (order.Decision, error) { panic("a bug") }
-	require.PanicsWithValue(t, "a bug", func() { _, _ = s.intake.Submit(t.Context(), s.command, 0) })
-	requireOutcome(t, s.end().Err, order.OutcomeUnknown)
-	require.ErrorIs(t, s.end().Err, order.ErrInternal)
-	require.Equal(t, order.MarkLeft, s.end().Mark)
 }
 
 func TestSettingsAreReadOncePerRequest(t *testing.T) {

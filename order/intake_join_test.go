@@ -216,13 +216,15 @@ func TestWhoJoinedAndLeavesKnowsNothing(t *testing.T) {
 		arrived := p.ledger.Block()
 		owner := p.submit(t.Context(), aliceOrders(t), 0)
 		<-arrived
-		ctx, cancel := context.WithCancel(t.Context())
-		joined := p.submit(ctx, aliceOrders(t), time.Minute)
-		synctest.Wait()
-		cancel()
-		got := <-joined
-		require.ErrorIs(t, got.err, context.Canceled)
-		requireOutcome(t, got.err, order.OutcomeUnknown)
+		for _, wait := range []time.Duration{0, time.Minute} {
+			ctx, cancel := context.WithCancel(t.Context())
+			joined := p.submit(ctx, aliceOrders(t), wait)
+			synctest.Wait()
+			cancel()
+			got := <-joined
+			require.ErrorIs(t, got.err, context.Canceled)
+			requireOutcome(t, got.err, order.OutcomeUnknown)
+		}
 		p.ledger.Release()
 		require.NoError(t, (<-owner).err, "the owner is not disturbed")
 	})

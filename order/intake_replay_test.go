@@ -135,14 +135,3 @@ func TestWhoJoinedDoesNotInheritThatTheOwnerLeft(t *testing.T) {
 	require.Error(t, s.end().Err)
 	require.NotErrorIs(t, s.end().Err, context.Canceled)
 }
-
-func TestAPanicWhileConfirmingLeavesNobodyWaiting(t *testing.T) {
-	t.Parallel()
-	s := newStubs(t)
-	r := s.receipt(order.Succeeded)
-	r.Server = elsewhere
-	s.filter.admissions = []order.Admission{{Advice: order.Seen, Receipt: r}}
-	s.ledger.find = func(context.Context) (order.Receipt, error) { panic("a bug") }
-	require.PanicsWithValue(t, "a bug", func() { _, _ = s.intake.Submit(t.Context(), s.command, 0) })
-	requireOutcome(t, s.end().Err, order.OutcomeUnknown)
-}

@@ -79,10 +79,7 @@ func (s *stubFilter) Peek(context.Context, string, order.Key) []order.Glimpse { 
 
 type stubTicket struct{ filter *stubFilter }
 
-func (s *stubTicket) Finish(ctx context.Context, end order.End) {
-	if ctx.Err() != nil {
-		panic("a ticket is finished on a live context")
-	}
+func (s *stubTicket) Finish(_ context.Context, end order.End) {
 	s.filter.mu.Lock()
 	defer s.filter.mu.Unlock()
 	s.filter.ends = append(s.filter.ends, end)

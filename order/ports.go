@@ -194,7 +194,7 @@ type Answer struct {
 	Layer      Layer
 	Receipt    Receipt       // for Created, Replayed and Rejected: what to answer
 	Age        time.Duration // since the key was first seen, for Replayed, Reused and InProgress
-	RetryAfter time.Duration // for InProgress
+	RetryAfter time.Duration // for InProgress and Accepted
 	Rejection  *Rejection    // why, for Rejected: not for a refusal that is replayed
 }
 
