@@ -226,7 +226,8 @@ func killedItself(err error) bool {
 // wrote to stdout, and its exit code.
 func (g *gateway) command(args ...string) (stdout string, code int) {
 	g.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	// The orders of an hour take an audit some minutes: this is for one that hangs.
+	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, g.program, args...)
 	cmd.Env = environment()
