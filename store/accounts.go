@@ -45,3 +45,24 @@ func (s *Store) change(ctx context.Context, doing string, q *query) error {
 	_, err := s.reads.ExecContext(ctx, string(q.text), q.args...)
 	return s.translate(doing, err)
 }
+
+// openAccounts gives users an account who have none. It takes them in their order.
+func (t *transaction) openAccounts(users []string, balance order.Amount) error {
+	q := t.q
+	q.reset("INSERT INTO users (user_id, balance, credited, created_at) VALUES ")
+	for i, user := range users {
+		if i > 0 {
+			q.add(",")
+		}
+		q.add("(")
+		q.bind(user)
+		q.add(",")
+		q.amount(balance)
+		q.add(",")
+		q.amount(balance)
+		q.add("," + t.d.now + ")")
+	}
+	q.add(t.d.onDuplicate("user_id") + "balance = balance")
+	_, err := t.conn.ExecContext(t.ctx, string(q.text), q.args...)
+	return err
+}

@@ -41,7 +41,10 @@ func (o outcome) deliver(s *Store, p *pending) {
 //
 // A panic is the fault of a single command, as far as anybody knows, and not an
 // outcome of its neighbours: it fails the attempt, and they are decided apart.
-func (w *worker) attempt(ctx context.Context, group []*pending) (outcomes []outcome, failed *failure) {
+//
+// Passing over users whose rows somebody has, it makes of them users without an
+// account.
+func (w *worker) attempt(ctx context.Context, group []*pending, passing bool) (outcomes []outcome, failed *failure) {
 	clock := w.s.startSteps(ctx)
 	t, err := w.s.begin(ctx, &w.q)
 	if err != nil {
@@ -72,8 +75,14 @@ func (w *worker) attempt(ctx context.Context, group []*pending) (outcomes []outc
 		}
 	}()
 	crashpoint.Hit(crashpoint.BeforeLock)
-	if err := t.lockUsers(v, group); err != nil {
-		return fail("lock users", err)
+	lock := w.s.d.forUpdate
+	if passing {
+		lock = w.s.d.skipLocked
+	}
+	if err := t.lockUsers(v, group, lock); err != nil {
+		outcomes, failed = fail("lock users", err)
+		failed.users = failed.fault == faultLockWait
+		return outcomes, failed
 	}
 	clock.done(stepLockUsers)
 	w.s.seen(ctx, v.server)
@@ -118,14 +127,20 @@ func (w *worker) attempt(ctx context.Context, group []*pending) (outcomes []outc
 	return outcomes, nil
 }
 
-// inDoubt notes a COMMIT of which nothing is known.
+// inDoubt notes a COMMIT of which nothing is known. One on another server leaves
+// open what the first did: no single server can tell of both.
 func (w *worker) inDoubt(v *view, group []*pending, outcomes []outcome) {
 	w.s.metrics.unknown.Inc()
 	for i, p := range group {
-		if outcomes[i].writes {
-			p.unknown, p.unknownAt = true, v.server
-			p.refusal, p.refusedAt = outcomes[i].decision.Rejection, v.now
+		if !outcomes[i].writes {
+			continue
 		}
+		if p.unknown && p.unknownAt != v.server {
+			p.unknownAt = 0
+		} else {
+			p.unknown, p.unknownAt = true, v.server
+		}
+		p.refusal, p.refusedAt = outcomes[i].decision.Rejection, v.now
 	}
 }
 
@@ -140,11 +155,12 @@ func (w *worker) resolve(v *view, group []*pending) {
 		rec, recorded := v.records[p.pair()]
 		recorded = recorded && rec.receipt.State != order.Processing
 		_, made := v.byID[p.ids[0]]
+		_, given := v.balances[p.cmd.UserID]
 		switch {
 		case recorded || made:
-			p.unknown = false
+			p.unknown, p.found = false, true
 			w.s.metrics.resolved[resolvedCommitted].Inc()
-		case v.server != 0 && v.server == p.unknownAt:
+		case given && v.server != 0 && v.server == p.unknownAt:
 			p.unknown = false
 			w.s.metrics.resolved[resolvedAbsent].Inc()
 		}
@@ -152,27 +168,6 @@ func (w *worker) resolve(v *view, group []*pending) {
 }
 
 func (p *pending) pair() pair { return pair{p.cmd.UserID, string(p.cmd.Key)} }
-
-// provision opens accounts for users who have none.
-func (w *worker) provision(ctx context.Context, group []*pending) error {
-	users := usersOf(group)
-	w.q.d = w.s.d
-	w.q.reset(w.s.d.insertIgnore + " INTO users (user_id, balance, credited, created_at) VALUES ")
-	for i, user := range users {
-		if i > 0 {
-			w.q.add(",")
-		}
-		w.q.add("(")
-		w.q.bind(user)
-		w.q.add(",")
-		w.q.amount(*w.s.o.ProvisionBalance)
-		w.q.add(",")
-		w.q.amount(*w.s.o.ProvisionBalance)
-		w.q.add("," + w.s.d.now + ")")
-	}
-	_, err := w.s.reads.ExecContext(ctx, string(w.q.text), w.q.args...)
-	return w.s.translate("open accounts", err)
-}
 
 // usersOf lists the users of a group once each, in key order: the order in
 // which every transaction locks them.

@@ -24,7 +24,7 @@ type AuditReport struct {
 
 // AuditOptions bound one audit.
 type AuditOptions struct {
-	// Chunk is the number of users, or of SKUs, looked at in one query. Default 500.
+	// Chunk is the number of users looked at in one query. Default 500.
 	Chunk int
 	// MaxFindings bounds the list. Default 1000.
 	MaxFindings int
@@ -71,14 +71,17 @@ func auditUser() []struct{ check, text string } {
 	}
 }
 
-const auditStock = `SELECT s.sku, CONCAT('supplied ', s.supplied, ', available ', s.available, ', taken by orders ', COALESCE(SUM(o.quantity), 0))
-	FROM stock s LEFT JOIN orders o ON o.sku = s.sku AND o.stock_taken AND o.status <> 'CANCELLED'
-	GROUP BY s.sku, s.supplied, s.available HAVING s.supplied <> s.available + COALESCE(SUM(o.quantity), 0)`
+// auditStock sums up the orders first: SKUs have no index on orders, and an engine
+// without hash joins would compare each order with each of them.
+const auditStock = `SELECT s.sku, CONCAT('supplied ', s.supplied, ', available ', s.available, ', taken by orders ', COALESCE(o.taken, 0))
+	FROM stock s LEFT JOIN (SELECT sku, SUM(quantity) AS taken FROM orders WHERE stock_taken AND status <> 'CANCELLED' GROUP BY sku) AS o
+	ON o.sku = s.sku WHERE s.supplied <> s.available + COALESCE(o.taken, 0)`
 
 // Audit proves on a live database that no two orders share a key or a number,
 // that keys and orders belong together, and that balances, stock and states are
-// what the orders and events make of them. It only reads, in bounded chunks of
-// one statement each: a statement sees one moment, so traffic does not disturb it.
+// what the orders and events make of them. It only reads, with one statement for
+// each check of a chunk of users, and one for all stock: a statement sees one
+// moment, so traffic does not disturb it.
 func (s *Store) Audit(ctx context.Context, o AuditOptions) (report AuditReport, err error) {
 	setDefault(&o.Chunk, 500)
 	setDefault(&o.MaxFindings, 1000)

@@ -103,6 +103,7 @@ func (s *Store) checkColumns(ctx context.Context) error {
 		"users.user_id": "ascii_bin", "orders.user_id": "ascii_bin", "orders.idempotency_key": "ascii_bin",
 		"orders.external_order_no": "utf8mb4_bin", "orders.sku": "utf8mb4_bin", "stock.sku": "utf8mb4_bin",
 		"idempotency_records.user_id": "ascii_bin", "idempotency_records.idempotency_key": "ascii_bin",
+		"consumed_messages.message_id": "utf8mb4_bin", "order_events.claimed_reference": "utf8mb4_bin",
 	}
 	q := query{d: s.d}
 	q.reset("SELECT CONCAT(TABLE_NAME, '.', COLUMN_NAME), COLLATION_NAME FROM information_schema.COLUMNS" +
@@ -131,10 +132,12 @@ func (s *Store) checkColumns(ctx context.Context) error {
 // checkIndexes refuses a schema without the unique indexes that have the last word.
 func (s *Store) checkIndexes(ctx context.Context) error {
 	var faults []error
-	for _, want := range []struct{ table, columns string }{
-		{"orders", "user_id,idempotency_key,line_no"},
-		{"orders", "user_id,external_order_no"},
-		{"idempotency_records", "user_id,idempotency_key"},
+	for _, want := range []struct{ table, columns, second string }{
+		{"orders", "user_id,idempotency_key,line_no", "order"},
+		{"orders", "user_id,external_order_no", "order"},
+		{"idempotency_records", "user_id,idempotency_key", "order"},
+		{"consumed_messages", "consumer,message_id", "effect of a message"},
+		{"order_events", "claimed_reference", "effect of a payment"},
 	} {
 		q := query{d: s.d}
 		q.reset("SELECT GROUP_CONCAT(COLUMN_NAME ORDER BY SEQ_IN_INDEX) FROM information_schema.STATISTICS" +
@@ -152,7 +155,7 @@ func (s *Store) checkIndexes(ctx context.Context) error {
 			return s.translate("read the indexes", err)
 		}
 		if !slices.Contains(unique, want.columns) {
-			faults = append(faults, fmt.Errorf("the table %s has no unique index on (%s): nothing would stop a second order", want.table, want.columns))
+			faults = append(faults, fmt.Errorf("the table %s has no unique index on (%s): nothing would stop a second %s", want.table, want.columns, want.second))
 		}
 	}
 	return errors.Join(faults...)

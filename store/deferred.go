@@ -28,8 +28,10 @@ func (s *Store) Accept(ctx context.Context, c *order.Command) (order.Decision, e
 	}
 	decision, err := s.accept(ctx, c, content)
 	if errors.Is(err, errNoAccount) && s.o.ProvisionBalance != nil {
-		w := worker{s: s}
-		if err = w.provision(ctx, []*pending{{cmd: c}}); err == nil {
+		err = s.inTransaction(ctx, "open an account", func(t *transaction) error {
+			return t.openAccounts([]string{c.UserID}, *s.o.ProvisionBalance)
+		})
+		if err == nil {
 			decision, err = s.accept(ctx, c, content)
 		}
 	}
@@ -47,7 +49,7 @@ func (s *Store) accept(ctx context.Context, c *order.Command, content []byte) (d
 		p := &pending{cmd: c, ids: make([]order.ID, max(1, len(c.Lines))), suspect: true}
 		group := []*pending{p}
 		v := newView()
-		if err := t.lockUsers(v, group); err != nil {
+		if err := t.lockUsers(v, group, t.d.forUpdate); err != nil {
 			return err
 		}
 		if _, account := v.balances[c.UserID]; !account {

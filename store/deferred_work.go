@@ -137,7 +137,7 @@ func (s *Store) failDeferred(ctx context.Context, job *leased) error {
 		p := &pending{cmd: &order.Command{UserID: job.user, Key: job.key}}
 		group := []*pending{p}
 		v := newView()
-		if err := t.lockUsers(v, group); err != nil {
+		if err := t.lockUsers(v, group, t.d.forUpdate); err != nil {
 			return err
 		}
 		if err := t.readRecords(v, group, s.o.Renderer); err != nil {

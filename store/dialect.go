@@ -13,12 +13,14 @@ type dialect struct {
 	name       string // "mysql", "mariadb", "sqlite"
 	migrations string // folder below migrations/
 
-	begin        string // opens a transaction; empty where sessions run without autocommit
-	forUpdate    string // suffix of a locking read
-	skipLocked   string // suffix of a locking read that passes over locked rows
-	now          string // the database's clock, in the form of a time column
-	identity     string // expression that names the server
-	insertIgnore string // INSERT that leaves an existing row alone
+	begin      string // opens a transaction; empty where sessions run without autocommit
+	forUpdate  string // suffix of a locking read
+	skipLocked string // suffix of a locking read that passes over locked rows
+	now        string // the database's clock, in the form of a time column
+	identity   string // expression that names the server
+	// byIndex follows a table that is to be read by that index alone, where the
+	// engine would choose another.
+	byIndex func(index string) string
 	// later is what that clock will show.
 	later func(by time.Duration) string
 	// onDuplicate continues an INSERT with the update of an existing row.

@@ -26,18 +26,18 @@ type serverInfo struct {
 
 func mysqlDialect(server serverInfo) *dialect {
 	d := &dialect{
-		name:         "mysql",
-		migrations:   "mysql",
-		forUpdate:    " FOR UPDATE",
-		skipLocked:   " FOR UPDATE SKIP LOCKED",
-		now:          "UTC_TIMESTAMP(3)",
-		later:        mysqlLater,
-		identity:     server.identity,
-		insertIgnore: "INSERT IGNORE",
-		onDuplicate:  func(string) string { return " ON DUPLICATE KEY UPDATE " },
-		money:        func(b []byte, a order.Amount) []byte { return a.Append(b) },
-		instant:      func(t time.Time) any { return t.UTC() },
-		classify:     classifyMySQL,
+		name:        "mysql",
+		migrations:  "mysql",
+		forUpdate:   " FOR UPDATE",
+		skipLocked:  " FOR UPDATE SKIP LOCKED",
+		now:         "UTC_TIMESTAMP(3)",
+		byIndex:     func(index string) string { return " FORCE INDEX (" + index + ")" },
+		later:       mysqlLater,
+		identity:    server.identity,
+		onDuplicate: func(string) string { return " ON DUPLICATE KEY UPDATE " },
+		money:       func(b []byte, a order.Amount) []byte { return a.Append(b) },
+		instant:     func(t time.Time) any { return t.UTC() },
+		classify:    classifyMySQL,
 	}
 	if server.mariadb {
 		d.name = "mariadb"
@@ -84,6 +84,8 @@ func (o *Options) variables(mariadb, autocommit bool) map[string]string {
 		"innodb_lock_wait_timeout": seconds(o.LockWaitTimeout),
 		"wait_timeout":             seconds(o.WaitTimeout),
 		"autocommit":               "1",
+		// Beyond it an account, or a record, would be taken for missing.
+		"sql_select_limit": "18446744073709551615",
 		// Without them the last word of the indexes may be skipped.
 		"unique_checks": "1", "foreign_key_checks": "1",
 		// Texts are UTF-8: read as anything else, two of them may become one.

@@ -21,17 +21,17 @@ const sqliteNow = "CAST(round(1000 * unixepoch('now', 'subsec')) AS INTEGER)"
 // (BEGIN IMMEDIATE) takes the place of row locks.
 func sqliteDialect() *dialect {
 	return &dialect{
-		name:         "sqlite",
-		migrations:   "sqlite",
-		begin:        "BEGIN IMMEDIATE",
-		now:          sqliteNow,
-		later:        func(by time.Duration) string { return sqliteNow + " + " + strconv.FormatInt(by.Milliseconds(), 10) },
-		identity:     "(SELECT identity FROM server)",
-		insertIgnore: "INSERT OR IGNORE",
-		onDuplicate:  func(key string) string { return " ON CONFLICT (" + key + ") DO UPDATE SET " },
-		money:        func(b []byte, a order.Amount) []byte { return strconv.AppendInt(b, int64(a), 10) },
-		instant:      func(t time.Time) any { return t.UnixMilli() },
-		classify:     classifySQLite,
+		name:        "sqlite",
+		migrations:  "sqlite",
+		begin:       "BEGIN IMMEDIATE",
+		now:         sqliteNow,
+		byIndex:     func(index string) string { return " INDEXED BY " + index },
+		later:       func(by time.Duration) string { return sqliteNow + " + " + strconv.FormatInt(by.Milliseconds(), 10) },
+		identity:    "(SELECT identity FROM server)",
+		onDuplicate: func(key string) string { return " ON CONFLICT (" + key + ") DO UPDATE SET " },
+		money:       func(b []byte, a order.Amount) []byte { return strconv.AppendInt(b, int64(a), 10) },
+		instant:     func(t time.Time) any { return t.UnixMilli() },
+		classify:    classifySQLite,
 	}
 }
 

@@ -17,11 +17,14 @@ import (
 func TestASchemaThatDriftedIsRefused(t *testing.T) {
 	t.Parallel()
 	for change, says := range map[string]string{
-		"ALTER TABLE orders ADD KEY spare (user_id), DROP KEY uk_orders_key":          "the table orders has no unique index on (user_id,idempotency_key,line_no)",
-		"ALTER TABLE orders ADD KEY spare (user_id), DROP KEY uk_orders_number":       "the table orders has no unique index on (user_id,external_order_no)",
-		"ALTER TABLE stock MODIFY sku VARCHAR(64) COLLATE utf8mb4_general_ci":         "stock.sku has the collation utf8mb4_general_ci",
-		"ALTER TABLE orders DROP COLUMN external_order_no, DROP KEY uk_orders_number": "the column orders.external_order_no is missing",
-		"DELETE FROM goose_db_version WHERE version_id > 1":                           "schema",
+		"ALTER TABLE orders ADD KEY spare (user_id), DROP KEY uk_orders_key":                        "the table orders has no unique index on (user_id,idempotency_key,line_no)",
+		"ALTER TABLE orders ADD KEY spare (user_id), DROP KEY uk_orders_number":                     "the table orders has no unique index on (user_id,external_order_no)",
+		"ALTER TABLE order_events DROP KEY uk_events_claimed":                                       "the table order_events has no unique index on (claimed_reference): nothing would stop a second effect of a payment",
+		"ALTER TABLE consumed_messages DROP PRIMARY KEY":                                            "the table consumed_messages has no unique index on (consumer,message_id)",
+		"ALTER TABLE stock MODIFY sku VARCHAR(64) COLLATE utf8mb4_general_ci":                       "stock.sku has the collation utf8mb4_general_ci",
+		"ALTER TABLE order_events MODIFY claimed_reference VARCHAR(128) COLLATE utf8mb4_general_ci": "order_events.claimed_reference has the collation utf8mb4_general_ci",
+		"ALTER TABLE orders DROP COLUMN external_order_no, DROP KEY uk_orders_number":               "the column orders.external_order_no is missing",
+		"DELETE FROM goose_db_version WHERE version_id > 1":                                         "schema",
 	} {
 		t.Run(change, func(t *testing.T) {
 			t.Parallel()
@@ -49,7 +52,7 @@ func TestSessionsArePinnedWhateverTheDSNSays(t *testing.T) {
 		c.Params = map[string]string{
 			"SQL_MODE": "''", "@@time_zone": "'+05:00'", "session autocommit": "1", "`innodb_lock_wait_timeout`": "50",
 			"@@LOCAL.wait_timeout": "28800", "Unique_Checks": "0", "foreign_key_checks": "0",
-			"character_set_client": "latin1", "max_sort_length": "512",
+			"character_set_client": "latin1", "max_sort_length": "512", "sql_select_limit": "1",
 		}
 		h := openHarness(t, Options{DSN: c.FormatDSN(), LockWaitTimeout: time.Second, WaitTimeout: 20 * time.Second})
 		isolation := "@@transaction_isolation"
@@ -58,7 +61,7 @@ func TestSessionsArePinnedWhateverTheDSNSays(t *testing.T) {
 		}
 		for name, want := range map[string]string{
 			isolation: "READ-COMMITTED", "@@time_zone": "+00:00", "@@innodb_lock_wait_timeout": "1", "@@wait_timeout": "20", "@@autocommit": "0",
-			"@@unique_checks": "1", "@@foreign_key_checks": "1",
+			"@@unique_checks": "1", "@@foreign_key_checks": "1", "@@sql_select_limit": "18446744073709551615",
 			"@@character_set_client": "utf8mb4", "@@character_set_connection": "utf8mb4", "@@character_set_results": "utf8mb4",
 			"@@max_sort_length": "512", // which is the DSN's to say
 		} {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -135,7 +136,7 @@ func TestAFrozenGatewayLosesItsLocks(t *testing.T) {
 		held, err := frozen.begin(t.Context(), &query{})
 		require.NoError(t, err)
 		defer held.end()
-		require.NoError(t, held.lockUsers(newView(), []*pending{{cmd: command(t, "ann", "other", potsticker(1_00))}}))
+		require.NoError(t, held.lockUsers(newView(), []*pending{{cmd: command(t, "ann", "other", potsticker(1_00))}}, " FOR UPDATE"))
 
 		try := func(user string) error {
 			ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
@@ -152,5 +153,91 @@ func TestAFrozenGatewayLosesItsLocks(t *testing.T) {
 		require.Eventually(t, func() bool { return try("ann") == nil }, 30*time.Second, time.Millisecond, "the server ends the session")
 		require.NoError(t, try("bob"))
 		requireSound(t, h)
+	})
+}
+
+// However many users of a group somebody has, the others of it wait for one of them,
+// and those who come later for none.
+func TestHeldUsersHoldUpNobodyElse(t *testing.T) {
+	t.Parallel()
+	onServers(t, func(t *testing.T, dsn string) {
+		h, proxy := behindProxy(t, dsn)
+		account(t, h, "bob", 100_00)
+		var held []*pending
+		for i := range 3 {
+			user := fmt.Sprint("a-held-", i)
+			account(t, h, user, 100_00)
+			held = append(held, started(command(t, user, "k", potsticker(1_00))))
+		}
+		theirs, err := h.begin(t.Context(), &query{})
+		require.NoError(t, err)
+		release := sync.OnceFunc(theirs.end)
+		defer release()
+		require.NoError(t, theirs.lockUsers(newView(), held, h.d.forUpdate))
+		var mu sync.Mutex
+		var locks []string
+		proxy.OnQuery(func(q string) faultproxy.Action {
+			if strings.HasPrefix(q, "SELECT user_id, balance") {
+				mu.Lock()
+				locks = append(locks, q)
+				mu.Unlock()
+			}
+			return faultproxy.Pass
+		})
+		ann, bob := started(command(t, "ann", "k", potsticker(1_00))), started(command(t, "bob", "k", potsticker(1_00)))
+		bob.phase.Store(phaseWaiting)
+		w := &worker{s: h.Store, stop: t.Context(), queue: make(chan *pending, 1)}
+		w.queue <- bob
+		var decided sync.WaitGroup
+		decided.Go(func() { w.decide(append(slices.Clone(held), ann)) })
+		require.Equal(t, "created created", kinds([]result{<-ann.done, <-bob.done}))
+		mu.Lock()
+		sent := slices.Clone(locks)
+		mu.Unlock()
+		require.Contains(t, sent[1], "'ann'", "the first waits, the second does not")
+		require.Contains(t, sent[2], "'bob'")
+		release()
+		decided.Wait()
+		require.Equal(t, "created created created", kinds([]result{<-held[0].done, <-held[1].done, <-held[2].done}))
+		requireSound(t, h)
+	})
+}
+
+// started is a command that a worker has taken.
+func started(c *order.Command) *pending {
+	p := &pending{cmd: c, ids: order.NewIDs(time.Now(), len(c.Lines)), deadline: time.Now().Add(2 * time.Minute), done: make(chan result, 1)}
+	p.start()
+	return p
+}
+
+// A COMMIT is not answered; a later attempt finds what it has made, and fails for
+// the sake of somebody else. It is not said that nothing was made.
+func TestWhatWasFoundIsNeverDeniedForANeighboursSake(t *testing.T) {
+	t.Parallel()
+	onServers(t, func(t *testing.T, dsn string) {
+		h, proxy := behindProxy(t, dsn)
+		account(t, h, "bob", 1)
+		var lost atomic.Bool
+		proxy.OnQuery(func(q string) faultproxy.Action {
+			switch {
+			case q == commitText && !lost.Swap(true):
+				return faultproxy.Swallow
+			case lost.Load() && strings.HasPrefix(q, "SELECT sku"):
+				return faultproxy.CutBefore
+			}
+			return faultproxy.Pass
+		})
+		ann, bob := started(command(t, "ann", "k", potsticker(1_00))), started(command(t, "bob", "", potsticker(1_00)))
+		w := &worker{s: h.Store, stop: t.Context(), queue: make(chan *pending)}
+		w.decide([]*pending{ann, bob}) // bob cannot pay, of which nothing is written
+		proxy.OnQuery(nil)
+		theirs := <-bob.done
+		require.Equal(t, order.OutcomeNotCommitted, order.OutcomeOf(theirs.err))
+		mine := <-ann.done
+		require.ErrorIs(t, mine.err, order.ErrUnavailable)
+		require.Equal(t, order.OutcomeUnknown, order.OutcomeOf(mine.err))
+		n, err := h.CountOrders(t.Context(), "ann")
+		require.NoError(t, err)
+		require.Equal(t, 1, n)
 	})
 }

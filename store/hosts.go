@@ -50,13 +50,23 @@ func parseHosts(dsn string) (*hosts, error) {
 		if len(addresses) > 1 && (address == "" || address[0] == ':') {
 			return nil, fmt.Errorf("mysql DSN: the list of hosts (%s) has an empty one", list)
 		}
-		c, err := mysql.ParseDSN(before + address + after)
+		c, err := parseDSN(before + address + after)
 		if err != nil {
 			return nil, fmt.Errorf("mysql DSN: %w", err)
 		}
 		h.each = append(h.each, c)
 	}
 	return h, nil
+}
+
+// parseDSN is the driver's own. It panics at a parameter that it has given up.
+func parseDSN(dsn string) (c *mysql.Config, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%v", p)
+		}
+	}()
+	return mysql.ParseDSN(dsn)
 }
 
 // splitAddress cuts a DSN around the address in parentheses, where the driver
@@ -100,14 +110,23 @@ type connector struct{ driver.Connector }
 // Connect implements [driver.Connector]. What ends the making of a session comes in
 // many forms, some of them the driver's own secret; the next try may do better.
 func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
-	conn, err := c.Connector.Connect(ctx)
+	s, err := c.session(ctx)
 	if err == nil {
-		return conn, nil
+		return &guardedSession{session: s}, nil
 	}
 	if _, answered := errors.AsType[*mysql.MySQLError](err); answered {
 		return nil, err
 	}
 	return nil, fmt.Errorf("%w: %w", errConnect, err)
+}
+
+func (c connector) session(ctx context.Context) (s session, err error) {
+	defer caught(&err)
+	conn, err := c.Connector.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return asSession(conn)
 }
 
 // confirm asks whether the primary still takes writes. When it does not, its
@@ -250,9 +269,9 @@ func (p *primaryConnector) ask(ctx context.Context, host int32) (*hostSession, e
 	if err != nil {
 		return nil, err
 	}
-	s, ok := conn.(session)
-	if !ok {
-		return nil, errors.Join(fmt.Errorf("the driver's %T is no session", conn), conn.Close())
+	s, err := asSession(conn)
+	if err != nil {
+		return nil, err
 	}
 	err = p.hosts.takesWrites(func(query string) (string, error) { return value(ctx, s, query) })
 	if err != nil {
@@ -263,6 +282,7 @@ func (p *primaryConnector) ask(ctx context.Context, host int32) (*hostSession, e
 
 // value asks for a single value.
 func value(ctx context.Context, s session, query string) (text string, err error) {
+	defer caught(&err) // in rows, which the session does not guard
 	rows, err := s.QueryContext(ctx, query, nil)
 	if err != nil {
 		return "", err
@@ -291,19 +311,6 @@ func (p *primaryConnector) nobodyTakesWrites(failures []error) error {
 		return errors.Join(named...)
 	}
 	return fmt.Errorf("%w: %w", errNoPrimary, errors.Join(named...))
-}
-
-// session is what database/sql uses of the driver's connection.
-type session interface {
-	driver.Conn
-	driver.ConnBeginTx
-	driver.ConnPrepareContext
-	driver.ExecerContext
-	driver.NamedValueChecker
-	driver.Pinger
-	driver.QueryerContext
-	driver.SessionResetter
-	driver.Validator
 }
 
 const commitText = "COMMIT"

@@ -48,6 +48,8 @@ func TestDSNMayListHosts(t *testing.T) {
 		_, err := parseHosts(dsn)
 		require.ErrorContains(t, err, "mysql DSN", dsn)
 	}
+	_, err := parseHosts("u@tcp(a:1,b:2)/d?strict=true")
+	require.ErrorContains(t, err, "mysql DSN: strict mode has been removed", "the driver's words, and not its panic")
 	for _, list := range []string{"a:1,", ",a:1", "a:1,,b:2", "a:1, ,b:2", "a:1,:3306", ","} {
 		_, err := parseHosts("u@tcp(" + list + ")/d")
 		require.ErrorContains(t, err, "("+list+") has an empty one")

@@ -38,7 +38,8 @@ type pending struct {
 
 	// Owned by the worker.
 	unknown     bool             // a COMMIT with this command's rows was not answered
-	unknownAt   order.ServerID   // by this server
+	unknownAt   order.ServerID   // by this server; zero: by several
+	found       bool             // and they are there: only the answer is missing
 	refusal     *order.Rejection // what those rows were, when they were no order
 	refusedAt   time.Time        // by the database's clock
 	suspect     bool             // a unique index spoke: look at the order rows, too
@@ -166,7 +167,7 @@ func (p *pending) deliver(d order.Decision, err error) {
 // cannot be read, an earlier attempt may have made the order.
 func (p *pending) fail(err error) {
 	outcome := order.OutcomeNotCommitted
-	if p.unknown || errors.Is(err, errUnreadable) {
+	if p.unknown || p.found || errors.Is(err, errUnreadable) {
 		outcome = order.OutcomeUnknown
 	}
 	p.deliver(order.Decision{}, order.Undecided(outcome, err))

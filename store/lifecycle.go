@@ -202,10 +202,5 @@ func (s *Store) once(ctx context.Context, work func(*transaction) error) error {
 	if err != nil {
 		return fmt.Errorf("begin: %w", err)
 	}
-	defer t.end()
-	if err := work(t); err != nil {
-		t.broken = s.d.classify(err) == faultUnavailable
-		return err
-	}
-	return t.commit()
+	return s.carryOut(t, work) //nolint:contextcheck // the transaction has it
 }

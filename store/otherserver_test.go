@@ -2,6 +2,7 @@ package store
 
 import (
 	"database/sql"
+	"strings"
 	"testing"
 
 	"github.com/go-sql-driver/mysql"
@@ -74,6 +75,48 @@ func TestNotCommittedIsNeverSaidOfAnotherServer(t *testing.T) {
 			require.ErrorIs(t, r.err, order.ErrUnknownUser, user)
 			require.Equal(t, order.OutcomeUnknown, order.OutcomeOf(r.err), user)
 		}
+	})
+}
+
+// No COMMIT is answered by either of two servers, and the second can tell of its own
+// only.
+func TestNotCommittedIsNeverSaidOfTheFirstOfTwoServers(t *testing.T) {
+	t.Parallel()
+	onOwnServers(t, func(t *testing.T, first ownServer) {
+		h, proxy := behindProxy(t, first.dsn)
+		second := first.another(t)
+		c, err := mysql.ParseDSN(first.dsn)
+		require.NoError(t, err)
+		c.Addr = second
+		onRawSession(t, c.FormatDSN(), func(db *sql.DB) {
+			_, err := db.ExecContext(t.Context(), "INSERT INTO users VALUES ('ann', 100.00, 100.00, UTC_TIMESTAMP(3))")
+			require.NoError(t, err)
+		})
+		commits := 0
+		proxy.OnQuery(func(q string) faultproxy.Action {
+			switch {
+			case q == commitText:
+				commits++
+				proxy.Redirect(second)
+				if commits == 1 {
+					return faultproxy.Swallow // it is carried out
+				}
+				return faultproxy.CutBefore
+			case commits > 1 && strings.HasPrefix(q, "INSERT INTO orders"):
+				return faultproxy.AnswerError{Code: 1142, State: "42000", Message: "INSERT command denied"}
+			}
+			return faultproxy.Pass
+		})
+		r := submit(t, h, command(t, "ann", "k", potsticker(1_00)))()[0]
+		proxy.OnQuery(nil)
+		require.ErrorIs(t, r.err, order.ErrInternal)
+		require.Equal(t, 2, commits)
+		require.Equal(t, order.OutcomeUnknown, order.OutcomeOf(r.err))
+		proxy.Redirect(first.Addr)
+		proxy.Cut()
+		n, err := h.CountOrders(t.Context(), "ann")
+		require.NoError(t, err)
+		require.Equal(t, 1, n, "it was there all the time")
 	})
 }
 

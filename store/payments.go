@@ -138,12 +138,12 @@ func (t *transaction) insertConsumed(m *order.PaymentMessage, result *order.Tran
 // park keeps a message whose id was used for another content, once.
 func (t *transaction) park(m *order.PaymentMessage) error {
 	q := t.q
-	q.reset(t.d.insertIgnore + " INTO parked_messages (consumer, message_id, digest, body, created_at) VALUES (")
+	q.reset("INSERT INTO parked_messages (consumer, message_id, digest, body, created_at) VALUES (")
 	for _, v := range []any{m.Consumer, m.MessageID, m.Digest[:], m.Body} {
 		q.bind(v)
 		q.add(",")
 	}
-	q.add(t.d.now + ")")
+	q.add(t.d.now + ")" + t.d.onDuplicate("consumer, message_id, digest") + "created_at = created_at")
 	_, err := t.conn.ExecContext(t.ctx, string(q.text), q.args...)
 	return err
 }

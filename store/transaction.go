@@ -27,6 +27,7 @@ type failure struct {
 	fault      fault
 	err        error
 	committing bool // COMMIT was sent: the outcome is unknown
+	users      bool // the row of a user was not given in time
 }
 
 // beginBeside begins a transaction that is not a worker's, when there is a place.
@@ -61,6 +62,16 @@ func (s *Store) begin(ctx context.Context, q *query) (*transaction, error) {
 		}
 	}
 	return t, nil
+}
+
+// carryOut does some work in a transaction, commits it, and ends it either way.
+func (s *Store) carryOut(t *transaction, work func(*transaction) error) error {
+	defer t.end()
+	if err := work(t); err != nil {
+		t.broken = s.d.classify(err) == faultUnavailable
+		return err
+	}
+	return t.commit()
 }
 
 // rows runs the built query and calls scan for each row.

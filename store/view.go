@@ -30,11 +30,11 @@ func newView() *view {
 }
 
 // lockUsers is always the first statement of a transaction. The row lock makes
-// everything read after it final for these users.
-func (t *transaction) lockUsers(v *view, group []*pending) error {
+// everything read after it final for these users. lock ends a locking read.
+func (t *transaction) lockUsers(v *view, group []*pending, lock string) error {
 	t.q.reset("SELECT user_id, balance, " + t.d.now + ", " + t.d.identity + " FROM users WHERE user_id IN ")
 	list(t.q, usersOf(group))
-	t.q.add(" ORDER BY user_id" + lateLock(t.d.forUpdate))
+	t.q.add(" ORDER BY user_id" + lateLock(lock))
 	return t.rows(func(rows *sql.Rows) error {
 		var user, server string
 		var balance money

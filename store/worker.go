@@ -95,13 +95,15 @@ type attempted struct {
 	group  []*pending
 	times  int
 	locked bool // somebody has a row that it needs, and nobody was let go first since
+	// passing decides those whose rows nobody has, and leaves the others.
+	passing bool
 }
 
 // decide tries a group until each of its commands has an answer. What cannot be
 // told apart is retried whole; what one command caused is retried one by one,
-// round by round, so that it costs its neighbours no more than one turn. And
-// those who come meanwhile: before a row that somebody has is waited for once
-// more, what has gathered is decided.
+// round by round, so that it costs its neighbours no more than one turn. Where
+// somebody has the row of a user, the others are decided together before it is
+// waited for once more, and so is what has gathered meanwhile.
 func (w *worker) decide(group []*pending) {
 	var a attempted
 	todo := []attempted{{group: group}}
@@ -121,12 +123,15 @@ func (w *worker) decide(group []*pending) {
 		if len(a.group) == 0 {
 			continue
 		}
-		f := w.try(a.group)
-		if f == nil {
+		var f *failure
+		if a.group, f = w.try(a); f == nil {
+			todo = a.appendRest(todo)
 			continue
 		}
 		a.times++
 		switch {
+		case len(a.group) > 1 && f.users && !a.passing && w.s.d.skipLocked != "":
+			todo = append(todo, attempted{group: a.group, times: a.times, passing: true})
 		case len(a.group) > 1 && f.fault != faultConflict && f.fault != faultUnavailable:
 			for _, p := range a.group {
 				todo = append(todo, attempted{group: []*pending{p}})
@@ -142,6 +147,21 @@ func (w *worker) decide(group []*pending) {
 	}
 }
 
+// appendRest adds those whom an attempt has left without an answer: they have an
+// account now, or they were passed over, each alone.
+func (a attempted) appendRest(todo []attempted) []attempted {
+	switch {
+	case len(a.group) == 0:
+		return todo
+	case !a.passing:
+		return append(todo, attempted{group: a.group})
+	}
+	for _, p := range a.group {
+		todo = append(todo, attempted{group: []*pending{p}, locked: true})
+	}
+	return todo
+}
+
 // next takes the first group of the list, or what has gathered meanwhile when that
 // one would wait for a row.
 func (w *worker) next(todo []attempted) (attempted, []attempted) {
@@ -149,7 +169,7 @@ func (w *worker) next(todo []attempted) (attempted, []attempted) {
 	if a.locked && len(todo) <= w.s.o.MaxBatch {
 		if p := w.waiting(); p != nil {
 			a.locked = false
-			return attempted{group: w.gather(p)}, todo
+			return attempted{group: w.gather(p), passing: w.s.d.skipLocked != ""}, todo
 		}
 	}
 	return *a, todo[1:]
@@ -202,36 +222,51 @@ func (w *worker) giveUp(group []*pending, err error) {
 	}
 }
 
-// try makes one attempt. It returns nil when every command of the group has
-// its answer.
-func (w *worker) try(group []*pending) *failure {
+// try makes one attempt, and returns the commands that have no answer yet: all of
+// them after a failure, otherwise those for whom an account was opened, or those who
+// were passed over.
+func (w *worker) try(a attempted) (rest []*pending, f *failure) {
+	group := a.group
 	ctx, cancel := context.WithDeadline(w.stop, latest(group))
 	defer cancel()
 	started := w.s.o.Now()
 	traced, ended := w.s.traceGroup(ctx, group)
-	outcomes, f := w.attempt(traced, group)
+	outcomes, f := w.attempt(traced, group, a.passing)
 	ended(f)
 	w.s.metrics.took.Observe(w.s.o.Now().Sub(started).Seconds())
 	if f != nil {
 		w.s.metrics.retries[f.fault].Inc()
-		return f
+		return group, f
 	}
-	var unprovisioned []*pending
 	for i, p := range group {
-		if outcomes[i].noAccount && w.s.o.ProvisionBalance != nil && !p.provisioned {
-			p.provisioned = true
-			unprovisioned = append(unprovisioned, p)
+		if outcomes[i].noAccount && (a.passing || w.s.o.ProvisionBalance != nil && !p.provisioned) {
+			rest = append(rest, p) // what was passed over looks like what is not there
 			continue
 		}
 		outcomes[i].deliver(w.s, p)
 	}
-	if len(unprovisioned) == 0 {
-		return nil
+	if len(rest) > 0 && !a.passing {
+		f = w.provision(ctx, rest)
 	}
-	if err := w.provision(ctx, unprovisioned); err != nil {
-		w.giveUp(unprovisioned, err)
-		return nil
+	return rest, f
+}
+
+// provision opens accounts for users who have none, in a session of the worker's
+// own: it does not wait for one of those that read.
+func (w *worker) provision(ctx context.Context, group []*pending) *failure {
+	t, err := w.s.begin(ctx, &w.q)
+	if err == nil {
+		err = w.s.carryOut(t, func(t *transaction) error { //nolint:contextcheck // the transaction has it
+			return t.openAccounts(usersOf(group), *w.s.o.ProvisionBalance)
+		})
 	}
-	w.decide(unprovisioned)
+	if err != nil {
+		f := &failure{fault: w.s.faultOf(err), err: fmt.Errorf("open accounts: %w", err)}
+		w.s.metrics.retries[f.fault].Inc()
+		return f
+	}
+	for _, p := range group {
+		p.provisioned = true
+	}
 	return nil
 }
