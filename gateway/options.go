@@ -106,6 +106,9 @@ type Options struct {
 	Webhooks *Webhooks
 	Auth     Authenticator
 	Renderer *Renderer
+	// ForgetRejections is what the ledger does with refusals, for clients to know.
+	ForgetRejections bool
+
 	Metrics  *Metrics
 	Health   *Health
 	Logger   *slog.Logger

@@ -120,7 +120,7 @@ func TestReadsSayWhenTheyCannotBeDone(t *testing.T) {
 func TestPolicyShowsTheSettingsInForce(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
-	require.JSONEq(t, `{"idempotency_key":{"header":"Idempotency-Key","pattern":"^[!#-+\\--\\[\\]-~]{1,255}$","required":true,"reused_status":409},
+	require.JSONEq(t, `{"idempotency_key":{"header":"Idempotency-Key","pattern":"^[!#-+\\--\\[\\]-~]{1,255}$","required":true,"reused_status":409,"refusals_remembered":true},
 		"limits":{"order_body_bytes":65536,"batch_body_bytes":524288,"batch_rows":500,"max_wait_seconds":10,"page_size":100},
 		"windows":{"fast_window_seconds":86400,"response_retention_seconds":2592000,"key_retention":"as long as the order"}}`,
 		k.do(http.MethodGet, "/api/policy", "").body)
@@ -130,6 +130,9 @@ func TestPolicyShowsTheSettingsInForce(t *testing.T) {
 	r := k.do(http.MethodGet, "/api/policy", "")
 	require.Contains(t, r.body, `"required":false,"reused_status":422`)
 	require.Contains(t, r.body, `"rate_per_second":2.5,"rate_burst":10`)
+
+	forgetting := newKit(t, func(o *gateway.Options) { o.ForgetRejections = true })
+	require.Contains(t, forgetting.do(http.MethodGet, "/api/policy", "").body, `"refusals_remembered":false`)
 }
 
 func TestHeadIsGetWithoutABody(t *testing.T) {

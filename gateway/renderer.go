@@ -18,10 +18,7 @@ const DefaultProblemBase = "urn:oncegate:problem:"
 
 // Renderer makes the bytes of answers by appending them. It is pure: equal
 // input gives equal bytes, in every process and release that shares its base.
-type Renderer struct {
-	base    string
-	forgets bool // refusals are not remembered
-}
+type Renderer struct{ base string }
 
 var _ order.Renderer = (*Renderer)(nil)
 
@@ -31,13 +28,8 @@ func NewRenderer(base string) *Renderer {
 	if base == "" {
 		base = DefaultProblemBase
 	}
-	return &Renderer{base: base}
+	return &Renderer{base}
 }
-
-// ForgettingRejections makes a renderer for a ledger that does not remember
-// refusals: a late copy of a refused request may still make its order, so no
-// refusal says that a new key is safe.
-func (r *Renderer) ForgettingRejections() *Renderer { return &Renderer{base: r.base, forgets: true} }
 
 // Created renders the orders that a command made.
 func (r *Renderer) Created(op order.Operation, orders []order.Order) order.Response {
@@ -61,7 +53,11 @@ func (r *Renderer) Created(op order.Operation, orders []order.Order) order.Respo
 func (r *Renderer) Rejected(_ order.Operation, rej order.Rejection) order.Response {
 	code := Code(rej.Code)
 	kind := code.kind()
-	b := r.appendProblem(make([]byte, 0, 512), &problem{code: code, status: kind.status, detail: kind.detail, outcome: kind.outcome, keepKey: r.forgets})
+	p := &problem{code: code, status: kind.status, detail: kind.detail, outcome: kind.outcome}
+	if rej.Forgotten {
+		p.keepKey, p.detail = true, keepingKey(code)
+	}
+	b := r.appendProblem(make([]byte, 0, 512), p)
 	if rej.SKU != "" {
 		b = appendText(b, "sku", rej.SKU)
 	}
@@ -69,6 +65,15 @@ func (r *Renderer) Rejected(_ order.Operation, rej order.Rejection) order.Respon
 		b = appendConflicts(b, rej.Conflicts)
 	}
 	return order.Response{Status: kind.status, ContentType: problemType, Body: append(b, '}')}
+}
+
+// keepingKey is the detail of a refusal after which the key is to be kept.
+func keepingKey(code Code) string {
+	const keep = " Keep the key for another try: this refusal is not remembered, and with a new key a late copy of the request could make a second order."
+	if code == CodeOrderExists {
+		return "Read the orders named in conflicts; another order needs another number." + keep
+	}
+	return "Nothing was ordered." + keep
 }
 
 // orderSize is about the length of a rendered order.

@@ -97,6 +97,10 @@ func TestForgottenRefusalsPromiseNoNewKey(t *testing.T) {
 	for _, code := range []order.RejectionCode{order.InsufficientBalance, order.OutOfStock, order.OrderAlreadyExists} {
 		rejection := order.Rejection{Code: code}
 		require.Contains(t, string(r.Rejected(order.CreateOrder, rejection).Body), `"safe_new_key":true`)
-		require.Contains(t, string(r.ForgettingRejections().Rejected(order.CreateOrder, rejection).Body), `"safe_new_key":false`)
+		rejection.Forgotten = true
+		forgotten := string(r.Rejected(order.CreateOrder, rejection).Body)
+		require.Contains(t, forgotten, `"safe_new_key":false`)
+		require.Contains(t, forgotten, "Keep the key")
+		require.NotContains(t, forgotten, "a new key.", "people are told the same")
 	}
 }

@@ -15,6 +15,7 @@ func (s *Server) policy(x *exchange) {
 	b = appendText(b, "pattern", order.KeyPattern)
 	b = appendBool(b, "required", t.KeyRequired)
 	b = appendInt(b, "reused_status", int64(reusedStatus(t)))
+	b = appendBool(b, "refusals_remembered", !s.o.ForgetRejections)
 	b = append(b, `},"limits":{`...)
 	b = appendInt(b, "order_body_bytes", int64(t.MaxOrderBody))
 	b = appendInt(b, "batch_body_bytes", int64(t.MaxBatchBody))

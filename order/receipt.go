@@ -95,6 +95,9 @@ type Rejection struct {
 	Code      RejectionCode
 	SKU       string     // for OutOfStock
 	Conflicts []Conflict // for OrderAlreadyExists, in row order
+	// Forgotten: no record of it is kept, so that a late copy of the request may
+	// still make its order.
+	Forgotten bool
 }
 
 // Renderer turns a decision into the bytes that are stored and answered. It is

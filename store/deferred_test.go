@@ -23,6 +23,24 @@ func batchOf(t *testing.T, user, key string, rows int, amount order.Amount) *ord
 	return c
 }
 
+// A batch for later leaves a record, whatever becomes of other refusals: its answer
+// must not ask to try the key again.
+func TestARefusedBatchForLaterIsNeverForgotten(t *testing.T) {
+	t.Parallel()
+	onEngines(t, func(t *testing.T, dsn string) {
+		h := openHarness(t, Options{DSN: dsn, ForgetRejections: true})
+		account(t, h, "ann", 5_00)
+		c := batchOf(t, "ann", "dear", 1, 6_00)
+		_, err := h.Accept(t.Context(), c)
+		require.NoError(t, err)
+		require.NoError(t, h.CarryOut(t.Context()))
+		r, err := h.Find(t.Context(), "ann", "dear")
+		require.NoError(t, err)
+		require.Equal(t, order.Failed, r.State)
+		require.NotContains(t, string(r.Response.Body), "forgotten")
+	})
+}
+
 func TestDeferredRequestIsCarriedOutOnce(t *testing.T) {
 	t.Parallel()
 	onEngines(t, func(t *testing.T, dsn string) {

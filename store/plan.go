@@ -87,9 +87,10 @@ func (w *worker) planFresh(v *view, p *pending, out *writes) outcome {
 	receipt := order.Receipt{Digest: c.Digest, State: order.Failed, FirstSeen: v.now}
 	rejection, refused := v.refuse(c)
 	if refused {
+		rejection.Forgotten = c.Key != "" && w.s.o.ForgetRejections && !p.deferred
 		why := new(rejection)
 		receipt.Response = w.s.o.Renderer.Rejected(c.Operation, rejection)
-		if c.Key == "" || (w.s.o.ForgetRejections && !p.deferred) {
+		if c.Key == "" || rejection.Forgotten {
 			return outcome{decision: order.Decision{Kind: order.Rejected, Receipt: receipt, Rejection: why}}
 		}
 		w.record(v, p, out, receipt, order.ID{})

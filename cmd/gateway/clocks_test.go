@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oncegate/oncegate/cache"
+	"github.com/oncegate/oncegate/gateway"
 	"github.com/oncegate/oncegate/internal/testserver"
 	"github.com/oncegate/oncegate/order"
 	"github.com/oncegate/oncegate/order/ordertest"
@@ -28,7 +29,7 @@ func newOffClock(t *testing.T, dsn string, client redis.UniversalClient, off tim
 	c := deployed(t, dsn, "")
 	c.Users.ProvisionBalance = ""
 	o := storeOptions(&c)
-	o.Renderer = newRenderer(&c)
+	o.Renderer = gateway.NewRenderer(c.HTTP.ProblemBase)
 	balance := order.Amount(1_000_000)
 	o.ProvisionBalance = &balance
 	ledger, err := store.Open(t.Context(), o)

@@ -71,7 +71,7 @@ func (a *App) openConsumer(ctx context.Context, cfg *configs.Config) error {
 		return err
 	}
 	o := storeOptions(cfg)
-	renderer := newRenderer(cfg)
+	renderer := gateway.NewRenderer(cfg.HTTP.ProblemBase)
 	o.Logger, o.Renderer, o.Registerer = a.log, renderer, registry
 	ledger, err := store.Open(ctx, o)
 	if err != nil {

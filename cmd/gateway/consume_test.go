@@ -153,7 +153,7 @@ func TestAConsumersAdminListenerHasTheGuardsOfAGateway(t *testing.T) {
 	cfg.Admin.Listen = "0.0.0.0:0"
 	open := func() (*App, error) {
 		a := &App{log: slog.New(slog.DiscardHandler), grace: time.Minute}
-		err := a.openConsumerAdmin(t.Context(), &cfg, prometheus.NewRegistry(), newRenderer(&cfg), gateway.NewHealth(gateway.HealthOptions{Now: time.Now}))
+		err := a.openConsumerAdmin(t.Context(), &cfg, prometheus.NewRegistry(), gateway.NewRenderer(cfg.HTTP.ProblemBase), gateway.NewHealth(gateway.HealthOptions{Now: time.Now}))
 		t.Cleanup(func() { require.NoError(t, a.Close()) })
 		return a, err
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/oncegate/oncegate/configs"
+	"github.com/oncegate/oncegate/gateway"
 	"github.com/oncegate/oncegate/store"
 )
 
@@ -35,7 +36,7 @@ func withStore(c *cobra.Command, env environment, loaded *configs.Loaded, work f
 		return err
 	}
 	o := storeOptions(&loaded.Config)
-	o.Logger, o.Renderer = log, newRenderer(&loaded.Config)
+	o.Logger, o.Renderer = log, gateway.NewRenderer(loaded.Config.HTTP.ProblemBase)
 	s, err := store.Open(c.Context(), o)
 	if err != nil {
 		return err

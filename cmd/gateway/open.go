@@ -42,7 +42,7 @@ func (a *App) open(ctx context.Context, cfg *configs.Config) error {
 	if err != nil {
 		return err
 	}
-	renderer := newRenderer(cfg)
+	renderer := gateway.NewRenderer(cfg.HTTP.ProblemBase)
 	ledger, err := a.openStore(ctx, cfg, renderer, registry)
 	if err != nil {
 		return err
@@ -86,7 +86,8 @@ func (a *App) open(ctx context.Context, cfg *configs.Config) error {
 	return a.openPublic(ctx, cfg, gateway.Options{
 		Demo:      demoPage(cfg),
 		Submitter: intake, Book: ledger, Lifecycle: ledger, Webhooks: webhooks, Auth: auth, Renderer: renderer, Metrics: metrics,
-		Health: health, Conflicts: a.insight.Conflicted, LogHashKey: logHashKey(macKey), Certificates: certs,
+		ForgetRejections: !cfg.Idempotency.RememberRejections,
+		Health:           health, Conflicts: a.insight.Conflicted, LogHashKey: logHashKey(macKey), Certificates: certs,
 	})
 }
 

@@ -55,12 +55,3 @@ func httpTuning(c *configs.Config) gateway.Tuning {
 		ResponseRetention: c.Retention.Responses,
 	}
 }
-
-// newRenderer makes the answers' bytes as the ledger's memory has them.
-func newRenderer(c *configs.Config) *gateway.Renderer {
-	r := gateway.NewRenderer(c.HTTP.ProblemBase)
-	if !c.Idempotency.RememberRejections {
-		return r.ForgettingRejections()
-	}
-	return r
-}

@@ -76,7 +76,7 @@ func TestEveryLiveSettingReachesWhatUsesIt(t *testing.T) {
 		_, tried := values[s.Name]
 		require.Equal(t, s.Live, tried, s.Name)
 	}
-	require.JSONEq(t, `{"idempotency_key":{"header":"Idempotency-Key","pattern":"^[!#-+\\--\\[\\]-~]{1,255}$","required":false,"reused_status":422},
+	require.JSONEq(t, `{"idempotency_key":{"header":"Idempotency-Key","pattern":"^[!#-+\\--\\[\\]-~]{1,255}$","required":false,"reused_status":422,"refusals_remembered":true},
 		"limits":{"order_body_bytes":2048,"batch_body_bytes":3072,"batch_rows":7,"max_wait_seconds":4,"page_size":100,"rate_per_second":1.5,"rate_burst":3},
 		"windows":{"fast_window_seconds":7200,"response_retention_seconds":3456000,"key_retention":"as long as the order"}}`,
 		alice.get(r, "/api/policy").body)

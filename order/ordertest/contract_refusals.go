@@ -160,8 +160,9 @@ func refusalsForgotten(t *testing.T, h Harness) {
 	d := newDesk(t, h, 5_00)
 	c := d.one("k", d.line(6_00))
 	for range 2 {
-		got, _ := d.refuse(c, order.InsufficientBalance)
+		got, refusal := d.refuse(c, order.InsufficientBalance)
 		require.False(t, got.Remembered)
+		require.True(t, refusal.Forgotten, "the answer has to know it")
 		require.Equal(t, c.Digest, got.Receipt.Digest)
 	}
 	d.holds(5_00, 0, 0)

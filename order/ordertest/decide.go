@@ -31,8 +31,9 @@ func (t *tables) decide(c *order.Command, o decideOptions) (order.Decision, erro
 		return d, nil
 	}
 	if rejection := t.refuse(c, balance); rejection != nil {
+		rejection.Forgotten = c.Key != "" && !o.remember && !o.deferred
 		receipt := t.receipt(c, o, order.Failed, o.render.Rejected(c.Operation, *rejection))
-		remembered := (o.remember || o.deferred) && c.Key != ""
+		remembered := c.Key != "" && !rejection.Forgotten
 		if remembered {
 			t.records[keyOf{c.UserID, string(c.Key)}] = receipt
 		}

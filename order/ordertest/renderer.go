@@ -47,6 +47,7 @@ type PlainRejected struct {
 	Code      order.RejectionCode `json:"code"`
 	SKU       string              `json:"sku,omitempty"`
 	Conflicts []PlainConflict     `json:"conflicts,omitempty"`
+	Forgotten bool                `json:"forgotten,omitempty"`
 }
 
 // Created implements [order.Renderer].
@@ -69,7 +70,7 @@ func (PlainRenderer) Created(op order.Operation, orders []order.Order) order.Res
 
 // Rejected implements [order.Renderer].
 func (PlainRenderer) Rejected(op order.Operation, r order.Rejection) order.Response {
-	body := PlainRejected{Operation: op, Code: r.Code, SKU: r.SKU}
+	body := PlainRejected{Operation: op, Code: r.Code, SKU: r.SKU, Forgotten: r.Forgotten}
 	for _, c := range r.Conflicts {
 		p := PlainConflict{Row: c.Row, ExternalOrderNo: c.ExternalOrderNo, Reason: c.Reason, Fields: c.Fields}
 		if !c.OrderID.IsZero() {
