@@ -105,7 +105,7 @@ func (b *breaker) replace(openFor time.Duration) *circuit {
 		OnStateChange: func(_ string, _, to gobreaker.State) { b.changed(c, to) },
 	})
 	b.current.Store(c)
-	b.is(gobreaker.StateClosed, "Redis is tried again, for the breaker's settings have changed")
+	b.is(gobreaker.StateClosed, true)
 	return c
 }
 
@@ -114,14 +114,15 @@ func (b *breaker) changed(c *circuit, to gobreaker.State) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.current.Load() == c {
-		b.is(to, "Redis answers again")
+		b.is(to, false)
 	}
 }
 
 // is notes the state, and tells whoever wants to know if it is another. An outage
-// is one line when it begins and one, closed, when it ends: the probes that fail in
-// between change nothing. The caller holds the lock.
-func (b *breaker) is(now gobreaker.State, closed string) {
+// is one line when it begins and one when it ends, with an answer or by a change of
+// the settings: the probes that fail in between change nothing. The caller holds the
+// lock.
+func (b *breaker) is(now gobreaker.State, changed bool) {
 	b.metrics.breakerIs(now)
 	before := b.state
 	if now == before {
@@ -140,7 +141,9 @@ func (b *breaker) is(now gobreaker.State, closed string) {
 	switch {
 	case before == gobreaker.StateClosed:
 		b.logger.Warn("Redis is left alone, the database answers duplicates", "reason", why, "error", because)
+	case now == gobreaker.StateClosed && changed:
+		b.logger.Info("Redis is tried again, for the breaker's settings have changed")
 	case now == gobreaker.StateClosed:
-		b.logger.Info(closed)
+		b.logger.Info("Redis answers again")
 	}
 }
