@@ -24,7 +24,7 @@ func (x *exchange) log(ep *endpoint, status int, took time.Duration) {
 		level = slog.LevelError
 	case status >= http.StatusInternalServerError && !ep.quiet:
 		level = slog.LevelWarn
-	case x.change.Effect == order.Parked, x.change.RefundOwed && !x.change.Duplicate:
+	case x.change.Effect == order.Parked, x.refund:
 		level = slog.LevelWarn // somebody has to look at it
 	case ep.quiet, x.answer.Kind == order.Replayed:
 		level = slog.LevelDebug

@@ -135,6 +135,17 @@ func (a *Admin) problem(w http.ResponseWriter, p *problem) {
 	a.o.Renderer.writeProblem(w, p, w.Header().Get("X-Request-Id"))
 }
 
+// fail answers with the problem that an error stands for.
+func (a *Admin) fail(w http.ResponseWriter, err error) { a.caused(w, problemOf(err), err) }
+
+// caused is problem with the cause of one that is not the caller's to mend.
+func (a *Admin) caused(w http.ResponseWriter, p *problem, cause error) {
+	if p.status >= http.StatusInternalServerError {
+		note(w, cause)
+	}
+	a.problem(w, p)
+}
+
 func (a *Admin) answer(w http.ResponseWriter, body []byte) {
 	h := w.Header()
 	h.Set("Content-Type", jsonType)
@@ -160,7 +171,7 @@ func (a *Admin) putUser(w http.ResponseWriter, r *http.Request) {
 		err = a.o.Accounts.SetBalance(ctx, id, balance)
 	}
 	if err != nil {
-		a.problem(w, problemOf(err))
+		a.fail(w, err)
 		return
 	}
 	b := appendText([]byte{'{'}, "user_id", id)
@@ -185,7 +196,7 @@ func (a *Admin) putStock(w http.ResponseWriter, r *http.Request) {
 		err = a.o.Accounts.SetStock(ctx, sku, available)
 	}
 	if err != nil {
-		a.problem(w, problemOf(err))
+		a.fail(w, err)
 		return
 	}
 	a.answer(w, append(appendInt(appendText([]byte{'{'}, "sku", sku), "available", available), '}'))
@@ -199,8 +210,9 @@ func (a *Admin) body(w http.ResponseWriter, r *http.Request) (string, bool) {
 		a.problem(w, newProblem(CodeUnsupportedMediaType))
 		return "", false
 	}
-	body, p, _ := a.bodies.read(r, maxAdminBody, nil) // below placelessBody
+	body, p, err := a.bodies.read(r, maxAdminBody, nil) // below placelessBody
 	if p != nil {
+		note(w, err)
 		a.problem(w, p)
 		return "", false
 	}

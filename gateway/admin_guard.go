@@ -34,12 +34,15 @@ func (a *Admin) handle(route string, open openness, serve http.HandlerFunc) http
 					v = nil
 				}
 			}
+			if rec.cause != nil {
+				attrs = append(attrs, "cause", rec.cause.Error())
+			}
 			level := slog.LevelDebug
 			switch {
 			case open == forProbes: // a change of health has a line of its own
 			case rec.status >= http.StatusInternalServerError:
 				level = slog.LevelError
-			case r.Method != http.MethodGet, rec.status >= http.StatusBadRequest:
+			case r.Method != http.MethodGet, rec.status >= http.StatusBadRequest, rec.cause != nil:
 				level = slog.LevelInfo
 			}
 			if who.UserID != "" {
@@ -57,7 +60,7 @@ func (a *Admin) handle(route string, open openness, serve http.HandlerFunc) http
 		}
 		p := foreign(r)
 		if p == nil {
-			who, p = a.operator(r, open)
+			who, p, rec.cause = a.operator(r, open)
 		}
 		if p != nil {
 			a.problem(rec, p)
@@ -133,23 +136,22 @@ func ownOrigin(r *http.Request) bool {
 	})
 }
 
-// operator tells who asks, or why that is not enough. A token that is there
-// counts, also on loopback.
-func (a *Admin) operator(r *http.Request, open openness) (Identity, *problem) {
+// operator tells who asks, or why that is not enough; the error is for the log. A
+// token that is there counts, also on loopback.
+func (a *Admin) operator(r *http.Request, open openness) (Identity, *problem, error) {
 	if open == forProbes {
-		return Identity{}, nil
+		return Identity{}, nil, nil
 	}
 	if _, given := r.Header["Authorization"]; given && a.o.Auth != nil {
-		who, p, _ := authorize(a.o.Auth, r, scopeOf(r.Method))
-		return who, p
+		return authorize(a.o.Auth, r, scopeOf(r.Method))
 	}
 	switch {
 	case a.o.AllowLoopback && fromThisMachine(r):
-		return Identity{UserID: loopbackOperator, Scopes: []string{ScopeAdmin}}, nil
+		return Identity{UserID: loopbackOperator, Scopes: []string{ScopeAdmin}}, nil, nil
 	case open == forScrapers && a.o.OpenMetrics:
-		return Identity{}, nil
+		return Identity{}, nil, nil
 	}
-	return Identity{}, unauthenticated(challengeNone)
+	return Identity{}, unauthenticated(challengeNone), nil
 }
 
 // fromThisMachine reports whether the request was made here. What a proxy of
@@ -164,11 +166,19 @@ func fromThisMachine(r *http.Request) bool {
 	return err == nil && peer.Addr().Unmap().IsLoopback()
 }
 
-// recorder remembers the status of an answer.
+// recorder remembers what an answer was, for the log.
 type recorder struct {
 	http.ResponseWriter
 	status  int
 	written bool
+	cause   error // see note
+}
+
+// note has the line of a request tell why it went wrong: no answer does.
+func note(w http.ResponseWriter, cause error) {
+	if rec, ok := w.(*recorder); ok {
+		rec.cause = cause
+	}
 }
 
 func (r *recorder) WriteHeader(status int) {

@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oncegate/oncegate/gateway"
+	"github.com/oncegate/oncegate/internal/testserver"
 )
 
 // pair is a certificate and its key in files, renewed as certbot and Kubernetes
@@ -90,7 +91,7 @@ func shown(t testing.TB, k *kit) int64 {
 func TestARenewedCertificateIsShownFromTheNextHandshakeOn(t *testing.T) {
 	t.Parallel()
 	files := newPair(t)
-	logs := &logBuffer{}
+	logs := &testserver.Output{}
 	certs, err := gateway.NewCertificates(files.cert, files.key, slog.New(slog.NewJSONHandler(logs, nil)))
 	require.NoError(t, err)
 	k := newLiveKit(t, func(o *gateway.Options) { o.Certificates = certs })

@@ -61,8 +61,8 @@ func (d *Demo) file(x *exchange, name string) {
 // session signs a visitor in: a new one, or one who is back.
 func (d *Demo) session(x *exchange) {
 	// A page of somebody else's could not read the answer, and gets none.
-	if site := x.r.Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" || !ownOrigin(x.r) {
-		x.problem(newProblem(CodeForbidden), nil)
+	if p := ownPage(x.r); p != nil {
+		x.problem(p, nil)
 		return
 	}
 	user := x.r.URL.Query().Get("user")

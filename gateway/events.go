@@ -56,7 +56,9 @@ func (a *Admin) profile(serve http.HandlerFunc) http.HandlerFunc {
 	served := a.streams.until(serve)
 	most := a.o.Timeouts.Write
 	return func(w http.ResponseWriter, r *http.Request) {
-		seconds, err := strconv.ParseFloat(r.URL.Query().Get("seconds"), 64)
+		// Set, so that it does not look for more in a body, which has no bound there.
+		r.Form = r.URL.Query()
+		seconds, err := strconv.ParseFloat(r.Form.Get("seconds"), 64)
 		if (err == nil || errors.Is(err, strconv.ErrRange)) && !(seconds < most.Seconds()) { // what is no number is pprof's to say
 			a.problem(w, faultAt("seconds", "must be less than "+strconv.FormatFloat(most.Seconds(), 'f', -1, 64)))
 			return

@@ -52,6 +52,7 @@ type exchange struct {
 	cause  error
 	answer order.Answer
 	change order.Transition
+	refund bool // the change owes one, and this process has not told of it
 	key    order.Key
 	digest order.Digest
 

@@ -47,6 +47,7 @@ func (a *Admin) inspectKey(w http.ResponseWriter, r *http.Request) {
 		}
 		b = appendText(append(b, '{'), "layer", order.LayerLedger.String())
 		if err != nil {
+			note(w, err)
 			b = appendText(b, "state", stateUnavailable)
 		} else {
 			b = a.appendReceipt(b, &receipt)

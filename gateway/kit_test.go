@@ -1,7 +1,6 @@
 package gateway_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"io"
@@ -10,7 +9,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -19,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oncegate/oncegate/gateway"
+	"github.com/oncegate/oncegate/internal/testserver"
 	"github.com/oncegate/oncegate/order"
 	"github.com/oncegate/oncegate/order/ordertest"
 )
@@ -46,30 +45,13 @@ type kit struct {
 	budget atomic.Int64
 	reg    *prometheus.Registry
 	url    string
-	logs   *logBuffer
+	logs   *testserver.Output
 	broken [2]atomic.Pointer[error] // what the checks of MySQL and Redis say
-}
-
-type logBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *logBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *logBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }
 
 func newKit(t testing.TB, change ...func(*gateway.Options)) *kit {
 	t.Helper()
-	k := &kit{t: t, logs: &logBuffer{}, reg: prometheus.NewRegistry()}
+	k := &kit{t: t, logs: &testserver.Output{}, reg: prometheus.NewRegistry()}
 	tuning := gateway.DefaultTuning()
 	k.tuning.Store(&tuning)
 	k.budget.Store(int64(5 * time.Second))

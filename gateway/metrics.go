@@ -82,7 +82,7 @@ func NewMetrics(reg prometheus.Registerer) (*Metrics, error) {
 		payments: map[order.Effect]prometheus.Counter{},
 		refunds: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "oncegate_refunds_owed_total",
-			Help: "Payments that the order could not use: somebody must pay them back.",
+			Help: "Payments that the order could not use: somebody must pay them back. Told at least once: after a crash or by another gateway, a repeated callback counts again.",
 		}),
 		undecided: map[order.Outcome]prometheus.Counter{},
 		refusals:  map[order.RejectionCode]prometheus.Counter{},
@@ -187,16 +187,17 @@ func (m *Metrics) Noticed(a order.Anomaly, _ time.Duration) {
 	}
 }
 
-// paymentEvent counts a callback that was dealt with for the first time.
-func (m *Metrics) paymentEvent(t *order.Transition) {
+// paymentEvent counts a callback that was dealt with for the first time, and a
+// refund that was not told of.
+func (m *Metrics) paymentEvent(t *order.Transition, refund bool) {
+	if refund {
+		m.refunds.Inc()
+	}
 	if t.Duplicate {
 		return
 	}
 	if c := m.payments[t.Effect]; c != nil {
 		c.Inc()
-	}
-	if t.RefundOwed {
-		m.refunds.Inc()
 	}
 }
 

@@ -57,7 +57,8 @@ func (s *Server) paymentEvent(x *exchange) {
 	case err != nil:
 		x.fail(err)
 	default:
-		s.o.Metrics.paymentEvent(&x.change)
+		x.refund = x.change.RefundOwed && s.refunds.first(m.MessageID)
+		s.o.Metrics.paymentEvent(&x.change, x.refund)
 		b := appendText([]byte{'{'}, "effect", string(x.change.Effect))
 		b = appendBool(b, "duplicate", x.change.Duplicate)
 		x.private(append(appendBool(b, "refund_owed", x.change.RefundOwed), '}'))

@@ -199,6 +199,23 @@ func TestAPaymentForACancelledOrderIsOwedBack(t *testing.T) {
 	require.Equal(t, 1, warned, "somebody has to look at it, once")
 }
 
+// Whoever had it first did not get to know that it was committed, or died.
+func TestARefundIsToldByWhoHearsOfItAgain(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	id := k.place("k")
+	k.cancel(id)
+	k.ledger.SetChangeFaults(ordertest.ChangeFaults{After: func(context.Context) error { return order.ErrUnavailable }})
+	require.Equal(t, http.StatusServiceUnavailable, k.deliver(delivery{id: "m", body: payment(id)}).status)
+	require.Zero(t, k.metric("oncegate_refunds_owed_total"))
+	k.ledger.SetChangeFaults(ordertest.ChangeFaults{})
+	for range 2 {
+		k.deliver(delivery{id: "m", body: payment(id)}).effect(t, "impossible", true, true)
+	}
+	require.InDelta(t, 1, k.metric("oncegate_refunds_owed_total"), 0)
+	require.Contains(t, k.logs.String(), `"duplicate":true,"refund_owed":true,"order_id":"`+id.String()+`"`)
+}
+
 func TestLateFailuresAndRefundsChangeNothing(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)

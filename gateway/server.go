@@ -14,6 +14,7 @@ type Server struct {
 	o        Options
 	bodies   bodies
 	rates    *rates
+	refunds  *refunds
 	logKey   []byte
 	inFlight atomic.Int64
 }
@@ -27,7 +28,11 @@ func New(o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{o: o, rates: rates, logKey: o.LogHashKey}
+	refunds, err := newRefunds()
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{o: o, rates: rates, refunds: refunds, logKey: o.LogHashKey}
 	if len(s.logKey) == 0 {
 		s.logKey = make([]byte, 32)
 		_, _ = rand.Read(s.logKey) // never fails (crypto/rand, Go 1.24)

@@ -110,7 +110,7 @@ func (a *Admin) putSetting(w http.ResponseWriter, r *http.Request) {
 		a.problem(w, a.unknownSetting(c.Name))
 		return
 	case err != nil:
-		a.problem(w, settingProblem(err))
+		a.caused(w, settingProblem(err), err)
 		return
 	}
 	b := appendInt([]byte{'{'}, "version", done.Version)
@@ -143,7 +143,7 @@ func (a *Admin) listSettingChanges(w http.ResponseWriter, r *http.Request) {
 	defer cancel()
 	changes, err := a.o.Settings.SettingChanges(ctx, limit)
 	if err != nil {
-		a.problem(w, problemOf(err))
+		a.fail(w, err)
 		return
 	}
 	b := append(appendMember([]byte{'{'}, "changes"), '[')

@@ -180,6 +180,9 @@ func (v *TokenVerifier) Authenticate(_ context.Context, token string) (Identity,
 	switch {
 	case errors.Is(err, ErrKeysUnavailable):
 		return Identity{}, err
+	case errors.Is(err, jwt.ErrTokenMalformed):
+		// Whoever could not decode it quotes it, and no log holds a part of a token.
+		return Identity{}, fmt.Errorf("%w: %w", ErrTokenInvalid, jwt.ErrTokenMalformed)
 	case err != nil:
 		return Identity{}, fmt.Errorf("%w: %w", ErrTokenInvalid, err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/rsa"
+	"encoding/base64"
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
@@ -45,6 +46,31 @@ func set(name string, value any) func(jwt.MapClaims) {
 			return
 		}
 		c[name] = value
+	}
+}
+
+// What is wrong with a token is for the log, and no part of it is.
+func TestARefusalQuotesNothingOfTheToken(t *testing.T) {
+	t.Parallel()
+	v := verifier(t, time.Now)
+	text := base64.RawURLEncoding.EncodeToString
+	for name, token := range map[string]string{
+		"no segments":     "marker",
+		"no header":       "marker.marker.marker",
+		"header no JSON":  text([]byte("marker")) + ".e30.e30",
+		"alg":             text([]byte(`{"alg":"marker"}`)) + ".e30.e30",
+		"alg, a number":   text([]byte(`{"alg":1,"kid":"marker"}`)) + ".e30.e30",
+		"claims no JSON":  text([]byte(`{"alg":"HS256"}`)) + "." + text([]byte("marker")) + ".e30",
+		"exp, a text":     signed(t, jwt.SigningMethodHS256, []byte(secret), claimsFor(set("exp", "marker"))),
+		"aud, an object":  signed(t, jwt.SigningMethodHS256, []byte(secret), claimsFor(set("aud", map[string]any{"marker": 1}))),
+		"another aud":     signed(t, jwt.SigningMethodHS256, []byte(secret), claimsFor(set("aud", "marker"))),
+		"another iss":     signed(t, jwt.SigningMethodHS256, []byte(secret), claimsFor(set("iss", "marker"))),
+		"no user":         signed(t, jwt.SigningMethodHS256, []byte(secret), claimsFor(set("sub", "the marker"))),
+		"another's token": signed(t, jwt.SigningMethodHS256, []byte("another secret, also 32 bytes long"), claimsFor(set("sub", "marker"))),
+	} {
+		_, err := v.Authenticate(t.Context(), token)
+		require.ErrorIs(t, err, gateway.ErrTokenInvalid, name)
+		require.NotContains(t, err.Error(), "marker", name)
 	}
 }
 

@@ -58,7 +58,7 @@ func (a *Admin) shipOrder(w http.ResponseWriter, r *http.Request) {
 	result, err := a.o.Shipper.Ship(ctx, id)
 	switch {
 	case err != nil:
-		a.problem(w, problemOf(err))
+		a.fail(w, err)
 	case result.Effect == order.Impossible:
 		a.problem(w, newProblem(CodeStateConflict).withDetail("The order is "+string(result.Order.Status)+" and cannot be shipped."))
 	default:
