@@ -1,9 +1,11 @@
 package configs
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -102,9 +104,16 @@ func unknownVariable(variable string, known map[string]leaf) string {
 	return unknown(variable, "the environment", nearest(variable, variables))
 }
 
+// isPath reports whether a text was surely meant for a path.
+func isPath(text string) bool { return filepath.IsAbs(text) || strings.HasPrefix(text, ".") }
+
 // readSecret returns the content of a file without the line end that editors add.
 func readSecret(path string) (string, error) {
 	file, err := os.Open(path) //nolint:gosec // G304: the operator names the file
+	if missing, ok := errors.AsType[*os.PathError](err); ok && !isPath(path) {
+		// It may be the secret itself, which was meant for the variable without _FILE.
+		return "", fmt.Errorf("names a file that cannot be opened: %w; its value is not shown, for it does not begin with . or /, as paths do", missing.Err)
+	}
 	if err != nil {
 		return "", err
 	}

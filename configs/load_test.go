@@ -124,6 +124,21 @@ func TestASecretFileThatCannotServeIsAnError(t *testing.T) {
 	}}))
 }
 
+// Whoever puts a secret where a path belongs does not find it in the log.
+func TestWhatIsNoPathIsNotQuoted(t *testing.T) {
+	t.Parallel()
+	for _, secret := range []string{
+		"app:hunter2@tcp(db:3306)/shop", "hunter2", "whsec_hunter2", strings.Repeat("hunter2", 1000), "hunter2\x00",
+	} {
+		found := faults(t, Sources{Environ: []string{"ONCEGATE_MYSQL__DSN_FILE=" + secret}})
+		require.Len(t, found, 1)
+		require.Contains(t, found[0], "ONCEGATE_MYSQL__DSN_FILE: names a file that cannot be opened: ")
+		require.NotContains(t, found[0], "hunter2")
+	}
+	require.Equal(t, []string{"ONCEGATE_MYSQL__DSN_FILE: open ./secrets/dsn: no such file or directory"},
+		faults(t, Sources{Environ: []string{"ONCEGATE_MYSQL__DSN_FILE=./secrets/dsn"}}))
+}
+
 func TestASecretGivenTwiceIsAnError(t *testing.T) {
 	t.Parallel()
 	path := write(t, "0123456789abcdef")

@@ -39,6 +39,7 @@ func ofGateway(fault string) bool {
 var (
 	hostPattern   = regexp.MustCompile(`^[A-Za-z0-9._-]+$`)
 	prefixPattern = regexp.MustCompile(`^[A-Za-z0-9._:-]{1,32}$`)
+	namePattern   = regexp.MustCompile(`^[!-~]{1,64}$`)
 	amountPattern = regexp.MustCompile(`^(0|[1-9][0-9]{0,11})(\.[0-9]{1,2})?$`)
 )
 
@@ -267,7 +268,8 @@ func (v *validation) events(c *Config) {
 	v.check(m.Broker != "amqp" || isAMQP(m.Password), "messages.password must be the URI of the AMQP broker, such as amqp://user:password@host:5672/")
 	v.check(m.Broker != "amqp" || len(m.Addrs) == 0 && m.Username == "", "messages.addrs and messages.username are not for AMQP: its URI in messages.password has them")
 	v.check(m.Topic != "" && m.ParkedTopic != "" && m.Topic != m.ParkedTopic, "messages.topic and messages.parked_topic are required and must differ")
-	v.check(m.Group != "" && m.Name != "", "messages.group and messages.name are required")
+	v.check(m.Group != "", "messages.group is required")
+	v.check(namePattern.MatchString(m.Name), "messages.name must be 1 to 64 visible ASCII characters")
 }
 
 // isAMQP reports whether a secret is the URI of a broker. What is wrong with it is

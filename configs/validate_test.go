@@ -97,6 +97,9 @@ func TestEveryFaultNamesItsSettings(t *testing.T) {
 		"messages.addrs and messages.username are not for AMQP": func(c *Config) {
 			c.Messages.Broker, c.Messages.Password, c.Messages.Username = "amqp", NewSecret("amqp://u:hunter2@h:5672/"), "u"
 		},
+		"messages.name must be 1 to 64 visible ASCII characters": func(c *Config) {
+			c.Messages.Broker, c.Messages.Addrs, c.Messages.Name = "kafka", []string{"a:9092"}, strings.Repeat("n", 65)
+		},
 		"messages.max_deliveries (0)":                            func(c *Config) { c.Messages.MaxDeliveries = 0 },
 		"retention.compact_every (1ns) must be 0 or at least 1s": func(c *Config) { c.Retention.CompactEvery = 1 },
 		"limits.burst (0.5)":                                     func(c *Config) { c.Limits.Rate, c.Limits.Burst = 1, 0.5 },

@@ -35,7 +35,7 @@ func issuer(t *testing.T) (address string, key *ecdsa.PrivateKey) {
 	return server.URL, key
 }
 
-func signed(t *testing.T, method jwt.SigningMethod, kid string, key any) string {
+func signed(t testing.TB, method jwt.SigningMethod, kid string, key any) string {
 	t.Helper()
 	token := jwt.NewWithClaims(method, jwt.MapClaims{
 		"sub": "alice", "aud": "oncegate", "iss": "oncegate", "scope": "orders", "exp": time.Now().Add(time.Hour).Unix(),

@@ -43,7 +43,12 @@ type issuerKeys struct {
 
 	looking sync.Mutex // held by the one who looks
 	looked  time.Time  // when the last look ended
+	useless int        // keys that were published then and cannot be used
 }
+
+// errOthersKey does not name the key: what it is called is a part of a token, which
+// is for no log.
+var errOthersKey = errors.New("it names a key that the issuer does not publish")
 
 // followKeys reads the issuer's keys until the App closes. An issuer that is
 // away at the start is asked again until it answers.
@@ -52,7 +57,6 @@ func (a *App) followKeys(ctx context.Context, address string, pause time.Duratio
 		address: address,
 		pause:   pause,
 		client: &http.Client{
-			Transport: bounded{http.DefaultTransport},
 			// Only the address that was configured, and checked to be encrypted.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
@@ -85,9 +89,7 @@ func (k *issuerKeys) follow(ctx context.Context) {
 			timer.Stop()
 			return
 		case <-timer.C:
-			k.looking.Lock()
-			k.read(ctx)
-			k.looking.Unlock()
+			k.look(ctx) // if it does not, somebody else just has
 		}
 	}
 }
@@ -106,10 +108,14 @@ func (k *issuerKeys) find(token *jwt.Token) (any, error) {
 		return nil, fmt.Errorf("%w: they are read at most every %s", gateway.ErrKeysUnavailable, configs.FormatDuration(k.pause))
 	}
 	key, err = k.ofKnown(token)
-	if errors.Is(err, jwkset.ErrKeyNotFound) && k.failing.Load() {
-		return nil, fmt.Errorf("%w: %w", gateway.ErrKeysUnavailable, err)
+	switch {
+	case !errors.Is(err, jwkset.ErrKeyNotFound):
+		return key, err
+	case k.failing.Load():
+		return nil, fmt.Errorf("%w: the last look failed", gateway.ErrKeysUnavailable)
+	default:
+		return nil, errOthersKey
 	}
-	return key, err
 }
 
 func (k *issuerKeys) ofKnown(token *jwt.Token) (any, error) {
@@ -138,12 +144,13 @@ func (k *issuerKeys) look(ctx context.Context) bool {
 func (k *issuerKeys) read(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, keysTimeout)
 	defer cancel()
-	storage, err := jwkset.NewStorageFromHTTP(k.address, jwkset.HTTPClientStorageOptions{Ctx: ctx, Client: k.client})
+	known, useless, err := k.fetch(ctx)
 	if err == nil {
-		var known keyfunc.Keyfunc
-		if known, err = keyfunc.New(keyfunc.Options{Storage: storage}); err == nil {
-			k.known.Store(&known)
+		k.known.Store(&known)
+		if len(useless) > 0 && len(useless) != k.useless {
+			k.log.WarnContext(ctx, "keys of the issuer cannot be used", "count", len(useless), "error", errors.Join(useless...))
 		}
+		k.useless = len(useless)
 	}
 	k.looked = time.Now()
 	k.failing.Store(err != nil)
@@ -152,17 +159,29 @@ func (k *issuerKeys) read(ctx context.Context) {
 	}
 }
 
-// bounded bounds the bodies of answers.
-type bounded struct{ http.RoundTripper }
-
-// RoundTrip implements [http.RoundTripper].
-func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
-	resp, err := b.RoundTripper.RoundTrip(r)
-	if err == nil {
-		resp.Body = struct {
-			io.Reader
-			io.Closer
-		}{io.LimitReader(resp.Body, keysMaxBody), resp.Body}
+func (k *issuerKeys) fetch(ctx context.Context) (known keyfunc.Keyfunc, useless []error, err error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, k.address, http.NoBody)
+	if err != nil {
+		return nil, nil, err
 	}
-	return resp, err
+	resp, err := k.client.Do(r)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if resp.StatusCode != http.StatusOK {
+		return nil, nil, fmt.Errorf("%s answered %d", k.address, resp.StatusCode)
+	}
+	document, err := io.ReadAll(io.LimitReader(resp.Body, keysMaxBody+1))
+	switch {
+	case err != nil:
+		return nil, nil, fmt.Errorf("read the answer of %s: %w", k.address, err)
+	case len(document) > keysMaxBody:
+		return nil, nil, fmt.Errorf("%s answered more than %s", k.address, configs.Size(keysMaxBody))
+	}
+	known, useless, err = parseKeys(document)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", k.address, err)
+	}
+	return known, useless, nil
 }

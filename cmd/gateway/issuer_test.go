@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -31,7 +32,9 @@ type publisher struct {
 
 	mu   sync.Mutex
 	keys map[string]*ecdsa.PrivateKey
+	more []string      // published before them
 	held chan struct{} // not nil: answers wait for it
+	seen []time.Time   // when somebody looked
 }
 
 func newPublisher(t *testing.T) *publisher {
@@ -41,6 +44,7 @@ func newPublisher(t *testing.T) *publisher {
 		p.looks.Add(1)
 		p.mu.Lock()
 		held := p.held
+		p.seen = append(p.seen, time.Now())
 		p.mu.Unlock()
 		if held != nil {
 			select {
@@ -69,22 +73,34 @@ func (p *publisher) publish(t *testing.T, kid string) *ecdsa.PrivateKey {
 	return key
 }
 
+// alongside publishes these keys, too, in the place of those of the call before.
+func (p *publisher) alongside(keys ...string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.more = keys
+}
+
 func (p *publisher) set(t *testing.T) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	text := base64.RawURLEncoding.EncodeToString
-	var keys []string
+	keys := slices.Clone(p.more)
 	for kid, key := range p.keys {
-		point, err := key.PublicKey.Bytes() // 4, x, y
-		if err != nil {
-			t.Error(err)
-			continue
-		}
-		half := (len(point) - 1) / 2
-		keys = append(keys, fmt.Sprintf(`{"kty":"EC","crv":"P-256","kid":%q,"alg":"ES256","use":"sig","x":%q,"y":%q}`,
-			kid, text(point[1:1+half]), text(point[1+half:])))
+		keys = append(keys, published(t, kid, "sig", key))
 	}
 	return `{"keys":[` + strings.Join(keys, ",") + `]}`
+}
+
+// published is one key of a set.
+func published(t testing.TB, kid, use string, key *ecdsa.PrivateKey) string {
+	t.Helper()
+	point, err := key.PublicKey.Bytes() // 4, x, y
+	if err != nil {
+		t.Error(err)
+		return "null"
+	}
+	text := base64.RawURLEncoding.EncodeToString
+	half := (len(point) - 1) / 2
+	return fmt.Sprintf(`{"kty":"EC","crv":"P-256","kid":%q,"alg":"ES256","use":%q,"x":%q,"y":%q}`, kid, use, text(point[1:1+half]), text(point[1+half:]))
 }
 
 // follower is a verifier of what a publisher publishes, with a pause between

@@ -10,6 +10,8 @@ import (
 	"net/url"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -46,7 +48,7 @@ auth.hs256_secret, to sign a token with the scope admin.read.`,
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(env.stdout, "%s\n", body)
+			_, err = fmt.Fprintln(env.stdout, printable(string(body)))
 			return err
 		},
 	}, false)
@@ -90,15 +92,21 @@ func reachable(setting, listen string) (string, error) {
 // probe returns what a path of the admin listener answers. It fails unless that is
 // a success and the listener shows the certificate of the configuration.
 func probe(ctx context.Context, cfg *configs.Config, path, token string) ([]byte, error) {
+	client, base, err := adminOf(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return askAdmin(ctx, client, base+path, token)
+}
+
+// adminOf is where the admin listener of a configuration is, and who can ask it.
+func adminOf(cfg *configs.Config) (client *http.Client, base string, err error) {
 	address, err := reachable("admin.listen", cfg.Admin.Listen)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	client, err := localClient(cfg)
-	if err != nil {
-		return nil, err
-	}
-	return askAdmin(ctx, client, scheme(cfg)+"://"+address+path, token)
+	client, err = localClient(cfg)
+	return client, scheme(cfg) + "://" + address, err
 }
 
 // probeHealth asks an address for what anybody may ask, whatever the certificate,
@@ -108,7 +116,7 @@ func probeHealth(ctx context.Context, w io.Writer, cfg *configs.Config, address,
 	if err != nil {
 		return err
 	}
-	if _, err := fmt.Fprintf(w, "%s\n", body); err != nil {
+	if _, err := fmt.Fprintln(w, printable(string(body))); err != nil {
 		return err
 	}
 	if status != http.StatusOK {
@@ -160,9 +168,24 @@ func explanation(body []byte) string {
 	if json.Unmarshal(body, &p) != nil || p.Detail == "" {
 		return ""
 	}
-	lines := []string{": " + p.Detail}
+	lines := []string{": " + printable(p.Detail)}
 	for _, e := range p.Errors {
-		lines = append(lines, "  - "+e.Path+" "+e.Reason)
+		lines = append(lines, "  - "+printable(e.Path+" "+e.Reason))
 	}
 	return strings.Join(lines, "\n")
+}
+
+// printable is a text of somebody else's as one line for a terminal, which takes
+// control characters for commands.
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n', r == '\r', r == '\t':
+			return ' '
+		case unicode.IsControl(r), unicode.Is(unicode.Bidi_Control, r):
+			return utf8.RuneError
+		default:
+			return r
+		}
+	}, text)
 }

@@ -21,15 +21,24 @@ func printRunning(ctx context.Context, w io.Writer, cfg *configs.Config, origin 
 	if err != nil {
 		return err
 	}
+	all, err := settingsIn(answer)
+	if err != nil {
+		return err
+	}
+	return configs.PrintSettings(w, all, origin)
+}
+
+// settingsIn reads a gateway's answer.
+func settingsIn(answer []byte) ([]configs.Setting, error) {
 	var running struct {
 		Settings []struct{ Name, Value, Type, Origin string }
 	}
 	if err := json.Unmarshal(answer, &running); err != nil {
-		return fmt.Errorf("read the gateway's answer: %w", err)
+		return nil, fmt.Errorf("read the gateway's answer: %w", err)
 	}
 	all := make([]configs.Setting, 0, len(running.Settings))
 	for _, s := range running.Settings {
-		all = append(all, configs.Setting{Name: s.Name, Value: s.Value, Type: s.Type, Origin: s.Origin})
+		all = append(all, configs.Setting{Name: printable(s.Name), Value: printable(s.Value), Type: s.Type, Origin: printable(s.Origin)})
 	}
-	return configs.PrintSettings(w, all, origin)
+	return all, nil
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/oncegate/oncegate/configs"
+	"github.com/oncegate/oncegate/gateway"
 )
 
 const (
@@ -83,5 +84,9 @@ func readSecret(path string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []byte(strings.TrimRight(string(text), "\r\n")), nil
+	secret := []byte(strings.TrimRight(string(text), "\r\n"))
+	if len(secret) < gateway.MinSecretLen {
+		return nil, fmt.Errorf("%s has %d bytes of a secret, and a secret has at least %d: remove it for a new one", path, len(secret), gateway.MinSecretLen)
+	}
+	return secret, nil
 }

@@ -52,6 +52,14 @@ func TestASecretThatOthersCanReadIsRefused(t *testing.T) {
 	require.ErrorContains(t, err, "chmod 600")
 }
 
+func TestAFileThatHoldsNoSecretIsNamed(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "hs256")
+	require.NoError(t, os.WriteFile(path, []byte("short\n"), 0o600))
+	_, err := keptSecret(path)
+	require.ErrorContains(t, err, path+" has 5 bytes of a secret")
+}
+
 func TestAConfiguredSecretIsUsedAsItIs(t *testing.T) {
 	t.Parallel()
 	c := configs.Default()

@@ -35,15 +35,15 @@ func scheme(cfg *configs.Config) string {
 
 var errOtherCertificate = errors.New("the certificate is not that of tls.cert_file")
 
-// localTransport reaches this machine, and not by a proxy that the environment
-// names.
-func localTransport() *http.Transport { return &http.Transport{DisableKeepAlives: true} }
+// directTransport reaches who is asked, such as this machine, and not by a proxy
+// that the environment names.
+func directTransport() *http.Transport { return &http.Transport{DisableKeepAlives: true} }
 
 // healthClient asks a listener on this machine how it is, and tells it nothing
 // that is worth a certificate. It needs none of the files: while a renewal is
 // amiss, the listener shows the pair before, and is as healthy as before.
 func healthClient() *http.Client {
-	transport := localTransport()
+	transport := directTransport()
 	transport.TLSClientConfig = &tls.Config{InsecureSkipVerify: true} //nolint:gosec // G402: see above
 	return &http.Client{Transport: transport}
 }
@@ -52,7 +52,7 @@ func healthClient() *http.Client {
 // certificate is for the name that clients use and not for the loopback address,
 // so it is held against the file instead.
 func localClient(cfg *configs.Config) (*http.Client, error) {
-	transport := localTransport()
+	transport := directTransport()
 	if cfg.Encrypted() {
 		pair, err := tls.LoadX509KeyPair(cfg.TLS.CertFile, cfg.TLS.KeyFile)
 		if err != nil {

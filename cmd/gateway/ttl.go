@@ -90,21 +90,30 @@ func advise(c *cobra.Command, env environment, r *adviceRequest) error {
 	}
 	if r.asJSON {
 		var indented bytes.Buffer
-		if err := json.Indent(&indented, body, "", "  "); err != nil {
+		if err := json.Indent(&indented, []byte(printable(string(body))), "", "  "); err != nil {
 			return fmt.Errorf("the answer is no JSON: %w", err)
 		}
 		_, err := fmt.Fprintln(env.stdout, indented.String())
 		return err
 	}
-	var advice insight.TTL
-	if err := json.Unmarshal(body, &advice); err != nil {
-		return fmt.Errorf("the answer is none of this API: %w", err)
+	advice, err := adviceIn(body)
+	if err != nil {
+		return err
 	}
 	away, err := askRedisAway(c.Context(), client, base, token)
 	if err != nil {
 		return err
 	}
-	return printAdvice(env.stdout, &advice, away)
+	return printAdvice(env.stdout, advice, away)
+}
+
+// adviceIn reads a gateway's answer.
+func adviceIn(body []byte) (*insight.TTL, error) {
+	var advice insight.TTL
+	if err := json.Unmarshal(body, &advice); err != nil {
+		return nil, fmt.Errorf("the answer is none of this API: %w", err)
+	}
+	return &advice, nil
 }
 
 // askRedisAway tells whether the gateway goes without Redis at the moment.
@@ -124,7 +133,7 @@ func askRedisAway(ctx context.Context, client *http.Client, base, token string) 
 func (r *adviceRequest) where(c *cobra.Command, env environment) (client *http.Client, base, token string, err error) {
 	token = r.token
 	if r.admin != "" {
-		return &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}, strings.TrimSuffix(r.admin, "/"), token, nil
+		return &http.Client{Transport: directTransport()}, strings.TrimSuffix(r.admin, "/"), token, nil
 	}
 	loaded, err := loadConfig(c, env)
 	if err != nil {
@@ -136,10 +145,6 @@ func (r *adviceRequest) where(c *cobra.Command, env environment) (client *http.C
 			return nil, "", "", err
 		}
 	}
-	address, err := reachable("admin.listen", cfg.Admin.Listen)
-	if err != nil {
-		return nil, "", "", err
-	}
-	client, err = localClient(cfg)
-	return client, scheme(cfg) + "://" + address, token, err
+	client, base, err = adminOf(cfg)
+	return client, base, token, err
 }

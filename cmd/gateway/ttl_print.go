@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"math"
 	"strconv"
 	"text/tabwriter"
 	"time"
@@ -82,8 +83,12 @@ func printForecasts(w io.Writer, a *insight.TTL) error {
 
 // seconds says a time as the configuration writes it.
 func seconds(n float64) string {
-	d := time.Duration(n * float64(time.Second))
+	d := time.Duration(math.MaxInt64) // printed as what it is: more than can be said
+	if n < d.Seconds() {
+		d = time.Duration(n * float64(time.Second))
+	}
 	switch {
+	case d == math.MaxInt64:
 	case d >= time.Minute:
 		d = d.Round(time.Second)
 	case d >= time.Second:
