@@ -241,3 +241,34 @@ func TestWhatWasFoundIsNeverDeniedForANeighboursSake(t *testing.T) {
 		require.Equal(t, 1, n)
 	})
 }
+
+// A COMMIT is not answered; a later attempt finds what it has made, and fails for the
+// sake of somebody else. Without a key the next one knows its order by its number
+// alone, and does not decide against itself.
+func TestWhatWasFoundIsNotDecidedAgain(t *testing.T) {
+	t.Parallel()
+	onServers(t, func(t *testing.T, dsn string) {
+		h, proxy := behindProxy(t, dsn)
+		account(t, h, "bob", 1)
+		var lost, cut atomic.Bool
+		proxy.OnQuery(func(q string) faultproxy.Action {
+			switch {
+			case q == commitText && !lost.Swap(true):
+				return faultproxy.Swallow
+			case lost.Load() && strings.HasPrefix(q, "SELECT sku") && !cut.Swap(true):
+				return faultproxy.CutBefore
+			}
+			return faultproxy.Pass
+		})
+		ann := started(command(t, "ann", "", order.Line{SKU: "x", Quantity: 1, Amount: 60_00, ExternalOrderNo: "n"}))
+		bob := started(command(t, "bob", "", potsticker(1_00)))
+		w := &worker{s: h.Store, stop: t.Context(), queue: make(chan *pending)}
+		w.decide([]*pending{ann, bob}) // bob cannot pay, of which nothing is written
+		require.True(t, cut.Load())
+		require.Equal(t, "created rejected", kinds([]result{<-ann.done, <-bob.done}))
+		n, err := h.CountOrders(t.Context(), "ann")
+		require.NoError(t, err)
+		require.Equal(t, 1, n)
+		requireSound(t, h)
+	})
+}

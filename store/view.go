@@ -51,7 +51,8 @@ func (t *transaction) lockUsers(v *view, group []*pending, lock string) error {
 
 // readRecords reads the records of the group's keys, and the order rows where
 // those alone can tell: of a record whose answer was compacted, of a command
-// that a unique index refused, and of an unprotected command in doubt.
+// that a unique index refused, and of an unprotected command that is in doubt or
+// was: one that is found would otherwise be refused for the sake of itself.
 func (t *transaction) readRecords(v *view, group []*pending, r order.Renderer) error {
 	var keys, bare []pair
 	var ids []any
@@ -62,7 +63,7 @@ func (t *transaction) readRecords(v *view, group []*pending, r order.Renderer) e
 			if p.suspect {
 				bare = append(bare, p.pair())
 			}
-		case p.unknown || p.suspect:
+		case p.unknown || p.found || p.suspect:
 			ids = append(ids, p.ids[0][:])
 		}
 	}
