@@ -65,10 +65,13 @@ func admitted(t *testing.T, f order.Filter, a order.Attempt, want order.Advice) 
 	return adm
 }
 
+// finish ends an attempt whose caller has left meanwhile: it is told all the same.
 func finish(t *testing.T, adm order.Admission, end order.End) {
 	t.Helper()
+	ctx, leave := context.WithCancel(t.Context())
+	leave()
 	if adm.Ticket != nil {
-		adm.Ticket.Finish(t.Context(), end)
+		adm.Ticket.Finish(ctx, end)
 	}
 }
 
