@@ -78,9 +78,9 @@ func (a *App) followKeys(ctx context.Context, address string, pause time.Duratio
 }
 
 func (k *issuerKeys) follow(ctx context.Context) {
-	for {
+	for looked := true; ; {
 		next := keysRefresh
-		if k.failing.Load() {
+		if !looked || k.failing.Load() {
 			next = k.pause
 		}
 		timer := time.NewTimer(next)
@@ -89,7 +89,7 @@ func (k *issuerKeys) follow(ctx context.Context) {
 			timer.Stop()
 			return
 		case <-timer.C:
-			k.look(ctx) // if it does not, somebody else just has
+			looked = k.look(ctx) // if not, somebody else does or just has, and may yet fail
 		}
 	}
 }

@@ -1,13 +1,18 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/golang-jwt/jwt/v5"
@@ -103,6 +108,40 @@ func TestAnIssuerHasItsPause(t *testing.T) {
 	for i := range p.seen[1:] {
 		require.GreaterOrEqual(t, p.seen[i+1].Sub(p.seen[i]), pause, "look %d", i+1)
 	}
+}
+
+// answers stand in for an issuer.
+type answers func() (*http.Response, error)
+
+func (a answers) RoundTrip(*http.Request) (*http.Response, error) { return a() }
+
+// A look for a token of an unknown key is under way when the keys are due, and fails
+// after that: a key that is withdrawn must not be known for another quarter of an hour.
+func TestALookThatFailsDoesNotStandForOneThatWasDue(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		looks := 0
+		k := &issuerKeys{address: "https://issuer.example/keys", pause: keysPause, log: slog.New(slog.DiscardHandler)}
+		k.client = &http.Client{Transport: answers(func() (*http.Response, error) {
+			if looks++; looks == 2 {
+				<-time.After(2 * time.Second)
+				return nil, errors.New("it is away")
+			}
+			return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(`{"keys":[]}`))}, nil
+		})}
+		ctx, stop := context.WithCancel(t.Context())
+		require.True(t, k.look(ctx))
+		var looking sync.WaitGroup
+		looking.Go(func() { k.follow(ctx) })
+		<-time.After(keysRefresh - time.Second)
+		require.True(t, k.look(ctx))
+		require.True(t, k.failing.Load())
+		<-time.After(3 * keysPause)
+		require.False(t, k.failing.Load())
+		stop()
+		looking.Wait()
+		require.Equal(t, 3, looks)
+	})
 }
 
 func TestNoErrorNamesTheKeyOfAToken(t *testing.T) {
