@@ -236,6 +236,27 @@ func TestARunNeedsANameOfItsOwn(t *testing.T) {
 	require.ErrorContains(t, err, "--run")
 }
 
+// Who is slow is measured, and not asked for every user first.
+func TestATargetOfSlowReadsDoesNotKeepARunFromBeginning(t *testing.T) {
+	t.Parallel()
+	s := stub.New(stub.Flaws{})
+	c := configure(t, s, "unique")
+	c.Timeout, c.Shape.Rate, c.Audit = time.Second, 20, AuditOff
+	var looks atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet && r.URL.Path == "/api/orders" {
+			looks.Add(1)
+			<-time.After(c.Timeout / 8)
+		}
+		s.ServeHTTP(w, r)
+	}))
+	t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
+	c.Target, _ = url.Parse(server.URL)
+	r := perform(t, c)
+	require.EqualValues(t, 20, r.Totals.Planned)
+	require.Less(t, looks.Load(), int64(len(c.Users)))
+}
+
 func TestAnInterruptedRunIsJudged(t *testing.T) {
 	t.Parallel()
 	c := configure(t, stub.New(stub.Flaws{}), "mixed")
@@ -259,7 +280,7 @@ func TestSentAgreesWithReceived(t *testing.T) {
 	t.Parallel()
 	s := stub.New(stub.Flaws{Hang: 20, Fail: 15})
 	c := configure(t, s, "double-click")
-	c.Audit = AuditOff
+	c.Audit, c.Timeout = AuditOff, 10*time.Second
 	r := perform(t, c)
 	want := r.Totals.Sent + int64(2+len(c.Users)) // requests before the run
 	require.Eventually(t, func() bool { return s.Received() >= want }, time.Minute, 10*time.Millisecond, "a busy server reads late what was sent")

@@ -68,8 +68,12 @@ func (r *run) prepare(ctx context.Context) error {
 	if r.OwnUsers {
 		some = r.Users[:min(len(r.Users), looks)]
 	}
+	// All of them together have the time of one request: a target that is slow is for
+	// the run to show.
+	looking, stop := context.WithTimeout(ctx, r.Timeout)
+	defer stop()
 	for i := range some {
-		if answered, err := r.welcome(ctx, &some[i]); err != nil || !answered {
+		if answered, err := r.welcome(ctx, &some[i]); err != nil || !answered || looking.Err() != nil {
 			return err
 		}
 	}

@@ -21,8 +21,8 @@ const interruptedDrain = 5 * time.Second
 
 // Run carries out a run. When the context ends, no more requests are started and
 // the run is judged as far as it got. The error is [ErrUnreachable], a
-// [*RefusedError], or says what is wrong with the configuration: then there is no
-// result.
+// [*RefusedError], a [*UsedError], or says what is wrong with the configuration:
+// then there is no result.
 func Run(ctx context.Context, c Config) (*result.Result, error) {
 	if err := c.check(); err != nil {
 		return nil, err
