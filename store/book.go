@@ -49,12 +49,15 @@ func (s *Store) Order(ctx context.Context, userID string, id order.ID) (order.Or
 	return orders[0], nil
 }
 
+// ordersByUser is the index that lists of orders are read by.
+const ordersByUser = "idx_orders_user"
+
 // Orders implements [order.Book]. MySQL would rather go through everybody's orders,
 // the newest first, until it has found enough of somebody who has many; or it would
 // sort all of them.
 func (s *Store) Orders(ctx context.Context, userID string, before order.ID, limit int) ([]order.Order, error) {
 	q := query{d: s.d}
-	q.reset("SELECT " + orderColumns + " FROM orders" + s.d.byIndex("idx_orders_user") + " WHERE user_id = ")
+	q.reset("SELECT " + orderColumns + " FROM orders" + s.d.byIndex(ordersByUser) + " WHERE user_id = ")
 	q.bind(userID)
 	if !before.IsZero() {
 		q.add(" AND order_id < ")
