@@ -203,6 +203,50 @@ func TestHeldUsersHoldUpNobodyElse(t *testing.T) {
 	})
 }
 
+// Most of those who are passed over were locked for a moment only, by others who
+// decide. One by one they would keep the worker from whole groups for as long as
+// there are more of them than it decides.
+func TestWhoWasPassedOverStaysTogether(t *testing.T) {
+	t.Parallel()
+	onServers(t, func(t *testing.T, dsn string) {
+		h, proxy := behindProxy(t, dsn)
+		lock := func(group ...*pending) (release func()) {
+			theirs, err := h.begin(t.Context(), &query{})
+			require.NoError(t, err)
+			release = sync.OnceFunc(theirs.end)
+			t.Cleanup(release)
+			require.NoError(t, theirs.lockUsers(newView(), group, h.d.forUpdate))
+			return release
+		}
+		var group []*pending
+		for _, user := range []string{"a-held", "m-0", "m-1", "m-2"} {
+			account(t, h, user, 100_00)
+			group = append(group, started(command(t, user, "k", potsticker(1_00))))
+		}
+		held, moment := group[0], group[1:]
+		release, soon := lock(held), lock(moment...)
+		var alone atomic.Int64
+		proxy.OnQuery(func(q string) faultproxy.Action {
+			if strings.HasPrefix(q, "SELECT user_id, balance") && strings.Contains(q, "'m-0'") && !strings.Contains(q, "'m-1'") {
+				alone.Add(1)
+			}
+			return faultproxy.Pass
+		})
+		ann := started(command(t, "ann", "k", potsticker(1_00)))
+		w := &worker{s: h.Store, stop: t.Context(), queue: make(chan *pending)}
+		var decided sync.WaitGroup
+		decided.Go(func() { w.decide(append(slices.Clone(group), ann)) })
+		require.Equal(t, "created", kinds([]result{<-ann.done}))
+		soon()
+		require.Equal(t, "created created created", kinds([]result{<-moment[0].done, <-moment[1].done, <-moment[2].done}))
+		require.Zero(t, alone.Load(), "attempts with one of them alone")
+		release()
+		decided.Wait()
+		require.Equal(t, "created", kinds([]result{<-held.done}))
+		requireSound(t, h)
+	})
+}
+
 // started is a command that a worker has taken.
 func started(c *order.Command) *pending {
 	p := &pending{cmd: c, ids: order.NewIDs(time.Now(), len(c.Lines)), deadline: time.Now().Add(2 * time.Minute), done: make(chan result, 1)}

@@ -123,9 +123,10 @@ func (w *worker) decide(group []*pending) {
 		if len(a.group) == 0 {
 			continue
 		}
+		tried := len(a.group)
 		var f *failure
 		if a.group, f = w.try(a); f == nil {
-			todo = a.appendRest(todo)
+			todo = a.appendRest(todo, tried)
 			continue
 		}
 		a.times++
@@ -147,14 +148,19 @@ func (w *worker) decide(group []*pending) {
 	}
 }
 
-// appendRest adds those whom an attempt has left without an answer: they have an
-// account now, or they were passed over, each alone.
-func (a attempted) appendRest(todo []attempted) []attempted {
+// appendRest adds those whom an attempt has left without an answer. They have an
+// account now; or they were passed over, and stay together while some of so many
+// were not: most of them were locked by others for a moment only, and one by one
+// they would be overtaken by those who come. When nobody's row was free, each waits
+// for its own.
+func (a attempted) appendRest(todo []attempted, tried int) []attempted {
 	switch {
 	case len(a.group) == 0:
 		return todo
 	case !a.passing:
 		return append(todo, attempted{group: a.group})
+	case len(a.group) < tried:
+		return append(todo, attempted{group: a.group, times: a.times, locked: true})
 	}
 	for _, p := range a.group {
 		todo = append(todo, attempted{group: []*pending{p}, locked: true})
@@ -169,7 +175,7 @@ func (w *worker) next(todo []attempted) (attempted, []attempted) {
 	if a.locked && len(todo) <= w.s.o.MaxBatch {
 		if p := w.waiting(); p != nil {
 			a.locked = false
-			return attempted{group: w.gather(p), passing: w.s.d.skipLocked != ""}, todo
+			return attempted{group: w.gather(p)}, todo
 		}
 	}
 	return *a, todo[1:]
