@@ -55,7 +55,7 @@ func decodeSettingChange(body string) (c SettingChange, err error) {
 		switch {
 		case c.Reason == "" || utf8.RuneCountInString(c.Reason) > maxSettingReason:
 			d.at(noRow, "reason", "is required, with at most "+strconv.Itoa(maxSettingReason)+" characters")
-		case strings.ContainsFunc(c.Reason, isControl): // it is shown to others, in terminals too
+		case strings.ContainsFunc(c.Reason, IsControl): // it is shown to others, in terminals too
 			d.at(noRow, "reason", "must not contain control characters")
 		}
 	}
@@ -94,5 +94,6 @@ func (d *decoder) boolMember(name string) bool {
 	return yes
 }
 
-// isControl reports whether a character is not shown, but changes how others are.
-func isControl(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) }
+// IsControl reports whether a character is not shown, but changes how others are: in
+// a text of somebody else's it is a command to a terminal.
+func IsControl(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) }

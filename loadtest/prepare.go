@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/oncegate/oncegate/loadtest/decimal"
 	"github.com/oncegate/oncegate/loadtest/drive"
 	"github.com/oncegate/oncegate/loadtest/verdict"
 	"github.com/oncegate/oncegate/loadtest/wire"
@@ -186,7 +187,7 @@ func (r *run) createUser(ctx context.Context, client *wire.Client, user string) 
 	request := &wire.Request{
 		Method: http.MethodPut,
 		Path:   "/admin/v1/users/" + url.PathEscape(user),
-		Body:   fmt.Appendf(nil, `{"balance":%q}`, drive.Amount(r.Create.Balance)),
+		Body:   fmt.Appendf(nil, `{"balance":%q}`, decimal.Text(r.Create.Balance)),
 	}
 	if r.Create.Token != "" {
 		request.Fields = bearer(r.Create.Token)

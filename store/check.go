@@ -132,6 +132,10 @@ func (s *Store) checkColumns(ctx context.Context) error {
 // checkIndexes refuses a schema without the unique indexes that have the last word,
 // or without the one that lists of orders are read by.
 func (s *Store) checkIndexes(ctx context.Context) error {
+	indexes, err := s.indexes(ctx)
+	if err != nil {
+		return err
+	}
 	var faults []error
 	for _, want := range []struct{ table, columns, second string }{
 		{"orders", "user_id,idempotency_key,line_no", "order"},
@@ -140,38 +144,28 @@ func (s *Store) checkIndexes(ctx context.Context) error {
 		{"consumed_messages", "consumer,message_id", "effect of a message"},
 		{"order_events", "claimed_reference", "effect of a payment"},
 	} {
-		indexes, err := s.indexes(ctx, want.table)
-		if err != nil {
-			return err
-		}
-		if !slices.ContainsFunc(indexes, func(i index) bool { return i.unique && i.columns == want.columns }) {
+		if !slices.ContainsFunc(indexes, func(i index) bool { return i.table == want.table && i.unique && i.columns == want.columns }) {
 			faults = append(faults, fmt.Errorf("the table %s has no unique index on (%s): nothing would stop a second %s", want.table, want.columns, want.second))
 		}
 	}
-	indexes, err := s.indexes(ctx, "orders")
-	if err != nil {
-		return err
-	}
-	if !slices.ContainsFunc(indexes, func(i index) bool { return i.name == ordersByUser }) {
+	if !slices.ContainsFunc(indexes, func(i index) bool { return i.table == "orders" && i.name == ordersByUser }) {
 		faults = append(faults, fmt.Errorf("the table orders has no index %s: no list of orders could be read", ordersByUser))
 	}
 	return errors.Join(faults...)
 }
 
 type index struct {
-	name, columns string
-	unique        bool
+	table, name, columns string
+	unique               bool
 }
 
-func (s *Store) indexes(ctx context.Context, table string) (indexes []index, err error) {
+func (s *Store) indexes(ctx context.Context) (indexes []index, err error) {
 	q := query{d: s.d}
-	q.reset("SELECT INDEX_NAME, GROUP_CONCAT(COLUMN_NAME ORDER BY SEQ_IN_INDEX), MAX(NON_UNIQUE) = 0 FROM information_schema.STATISTICS" +
-		" WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ")
-	q.bind(table)
-	q.add(" GROUP BY INDEX_NAME")
+	q.reset("SELECT TABLE_NAME, INDEX_NAME, GROUP_CONCAT(COLUMN_NAME ORDER BY SEQ_IN_INDEX), MAX(NON_UNIQUE) = 0" +
+		" FROM information_schema.STATISTICS WHERE TABLE_SCHEMA = DATABASE() GROUP BY TABLE_NAME, INDEX_NAME")
 	err = scanRows(ctx, s.reads, &q, func(rows *sql.Rows) error {
 		var i index
-		err := rows.Scan(&i.name, &i.columns, &i.unique)
+		err := rows.Scan(&i.table, &i.name, &i.columns, &i.unique)
 		indexes = append(indexes, i)
 		return err
 	})

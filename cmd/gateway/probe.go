@@ -10,7 +10,6 @@ import (
 	"net/url"
 	"strings"
 	"time"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
@@ -182,7 +181,7 @@ func printable(text string) string {
 		switch {
 		case r == '\n', r == '\r', r == '\t':
 			return ' '
-		case unicode.IsControl(r), unicode.Is(unicode.Bidi_Control, r):
+		case gateway.IsControl(r):
 			return utf8.RuneError
 		default:
 			return r

@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/oncegate/oncegate/loadtest/drive"
+	"github.com/oncegate/oncegate/loadtest/decimal"
 	"github.com/oncegate/oncegate/loadtest/history"
 	"github.com/oncegate/oncegate/loadtest/measure"
 	"github.com/oncegate/oncegate/loadtest/verdict"
@@ -80,7 +80,7 @@ func (w *world) requireConserved() {
 	audited(w.t, w.sites[gatewayCount-1].gateway)
 	require.Zero(w.t, number(w.t, w.admin, `SELECT COUNT(*) FROM users u LEFT JOIN
 		(SELECT user_id, SUM(amount) AS spent FROM orders WHERE status <> 'CANCELLED' GROUP BY user_id) o ON o.user_id = u.user_id
-		WHERE u.balance <> CAST(? AS DECIMAL(14,2)) - COALESCE(o.spent, 0)`, drive.Amount(w.cents)), "balances")
+		WHERE u.balance <> CAST(? AS DECIMAL(14,2)) - COALESCE(o.spent, 0)`, decimal.Text(w.cents)), "balances")
 	require.Zero(w.t, number(w.t, w.admin, `SELECT COUNT(*) FROM stock s LEFT JOIN
 		(SELECT sku, SUM(quantity) AS taken FROM orders WHERE status <> 'CANCELLED' GROUP BY sku) o ON o.sku = s.sku
 		WHERE s.available <> ? - COALESCE(o.taken, 0)`, w.stock), "stock")

@@ -17,7 +17,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/oncegate/oncegate/internal/faultproxy"
-	"github.com/oncegate/oncegate/loadtest/drive"
+	"github.com/oncegate/oncegate/loadtest/decimal"
 )
 
 // wish is what a customer wants.
@@ -129,7 +129,7 @@ func (s *shopper) order(rt *rapid.T, copies int) {
 	key := rapid.SampledFrom([]string{"a", "A", "b", "c", "d", "e", "f", "g", "h", "i"}).Draw(rt, "key")
 	x := wish{rapid.SampledFrom([]int64{1_00, 2_50}).Draw(rt, "cents"), rapid.Int64Range(1, 2).Draw(rt, "quantity")}
 	begin := rapid.IntRange(0, gatewayCount-1).Draw(rt, "first gateway")
-	body := fmt.Sprintf(`{"sku":%q,"quantity":%d,"amount":%q}`, s.user, x.quantity, drive.Amount(x.cents))
+	body := fmt.Sprintf(`{"sku":%q,"quantity":%d,"amount":%q}`, s.user, x.quantity, decimal.Text(x.cents))
 	answers, errs := make([]answer, copies), make([]error, copies)
 	var all sync.WaitGroup
 	for i := range copies {

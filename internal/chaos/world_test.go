@@ -17,6 +17,7 @@ import (
 
 	"github.com/oncegate/oncegate/internal/faultproxy"
 	"github.com/oncegate/oncegate/internal/testserver"
+	"github.com/oncegate/oncegate/loadtest/decimal"
 	"github.com/oncegate/oncegate/loadtest/drive"
 )
 
@@ -203,7 +204,7 @@ func (w *world) provide() {
 	for u := range w.users {
 		user := fmt.Sprintf("user-%d", u)
 		w.people = append(w.people, drive.Identity{User: user, Token: token(w.t, user)})
-		w.sites[0].provide("/admin/v1/users/"+user, fmt.Sprintf(`{"balance":%q}`, drive.Amount(w.cents)))
+		w.sites[0].provide("/admin/v1/users/"+user, fmt.Sprintf(`{"balance":%q}`, decimal.Text(w.cents)))
 	}
 	for _, sku := range limited() {
 		w.sites[0].provide("/admin/v1/stock/"+sku, fmt.Sprintf(`{"available":%d}`, w.stock))

@@ -18,11 +18,8 @@ type lineBody struct {
 	ExternalOrderNo string `json:"external_order_no,omitempty"`
 }
 
-// Amount writes hundredths as a decimal with two places.
-func Amount(hundredths int64) string { return decimal.Text(hundredths) }
-
 func line(l scenario.Line) lineBody {
-	return lineBody{l.SKU, l.Quantity, Amount(l.Hundredths), l.ExternalOrderNo}
+	return lineBody{l.SKU, l.Quantity, decimal.Text(l.Hundredths), l.ExternalOrderNo}
 }
 
 func orderRequest(who Identity, it *scenario.Intent, lines []scenario.Line) *wire.Request {

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/oncegate/oncegate/loadtest/decimal"
 	"github.com/oncegate/oncegate/loadtest/scenario"
 	"github.com/oncegate/oncegate/loadtest/wire"
 )
@@ -36,7 +37,7 @@ func (s *Signer) request(it *scenario.Intent, orderID string, now time.Time) *wi
 		"type": "payment.succeeded",
 		"data": map[string]any{
 			"order_id":           orderID,
-			"amount":             Amount(it.Lines[0].Hundredths),
+			"amount":             decimal.Text(it.Lines[0].Hundredths),
 			"provider_reference": "ref-" + it.Key,
 		},
 	})
