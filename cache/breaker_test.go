@@ -37,7 +37,8 @@ func TestBreakerOpensInAnOutageAndClosesAfterItAlthoughMostLookUpsMiss(t *testin
 	t.Parallel()
 	everyWay(t, func(t *testing.T, ways func(*settings)) {
 		server := testserver.StartRedis(t)
-		r := open(t, server.Addr, withOpTimeout(5*hurried, func(s *settings) { ways(s); guardOnly(s); quick(s) }))
+		var frozen atomic.Bool
+		r := open(t, server.Addr, hurriedWhile(&frozen, func(s *settings) { ways(s); guardOnly(s); quick(s) }))
 		r.warm(t)
 		known := attempt("alice", "known")
 		r.admit(t, known, order.Ours).Ticket.Finish(t.Context(), created())
@@ -59,6 +60,7 @@ func TestBreakerOpensInAnOutageAndClosesAfterItAlthoughMostLookUpsMiss(t *testin
 		require.Zero(t, r.moves(t, gobreaker.StateOpen))
 
 		server.Stop()
+		frozen.Store(true)
 		require.Eventually(t, func() bool { ask(); return r.bypassed(t, reasonBreaker) > 0 }, hung, time.Millisecond)
 		answered := 0
 		require.Eventually(t, func() bool { // through several probes that fail
@@ -69,6 +71,7 @@ func TestBreakerOpensInAnOutageAndClosesAfterItAlthoughMostLookUpsMiss(t *testin
 		}, hung, time.Millisecond)
 		require.Zero(t, answered)
 		require.ErrorContains(t, r.Health(t.Context()), "redis")
+		frozen.Store(false)
 		server.Cont()
 		require.Eventually(t, func() bool { ask(); return r.stateIs(t, gobreaker.StateClosed) }, hung, time.Millisecond)
 		for range 20 {

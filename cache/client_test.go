@@ -129,7 +129,7 @@ func TestClusterClientNeverSendsTwice(t *testing.T) {
 		node := cluster(t)
 		proxy := faultproxy.NewRedis(t, node.Addr)
 		// Through the proxy only: the addresses that the node announces are its own.
-		r := open(t, proxy.Addr(), clustered(withOpTimeout(time.Second, ways)))
+		r := open(t, proxy.Addr(), clustered(ways))
 		host, port := "127.0.0.1", proxy.Addr()[len("127.0.0.1:"):]
 		require.NoError(t, node.Client(t).ConfigSet(t.Context(), "cluster-announce-ip", host).Err())
 		require.NoError(t, node.Client(t).ConfigSet(t.Context(), "cluster-announce-port", port).Err())

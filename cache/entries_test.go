@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"crypto/rand"
 	"testing"
 	"time"
 
@@ -13,7 +14,14 @@ import (
 // Somebody else may have put anything under our name.
 func TestWhatCannotBeBelievedIsBypassedAndOverwritten(t *testing.T) {
 	t.Parallel()
-	r := open(t, testserver.Redis(t).Addr, func(s *settings) { guardOnly(s); s.tuning.BreakerFailures = 2 })
+	now := newClock().Now // it stands still: neither an entry nor a line of the log grows old
+	r := open(t, testserver.Redis(t).Addr, func(s *settings) {
+		guardOnly(s)
+		s.tuning.BreakerFailures = 2
+		// A prefix of its own: what is planted here may be without a time to live,
+		// for which the others look in the names that they share.
+		s.options.Prefix, s.options.Now = "entries"+rand.Text(), now
+	})
 	user := somebody(t)
 	c := r.guard.codec
 	forger := newCodec([]byte("a key that the forger made up"))
@@ -33,9 +41,9 @@ func TestWhatCannotBeBelievedIsBypassedAndOverwritten(t *testing.T) {
 		"a forged receipt":         {forger.receipt(user, "k", &forged, maxBody), reasonForged},
 		"a receipt of another":     {c.receipt("bob", "k", &proper, maxBody), reasonForged},
 		"a receipt of another key": {c.receipt(user, "k2", &proper, maxBody), reasonForged},
-		"a forged mark":            {forger.mark(&a, time.Now()), reasonForged},
+		"a forged mark":            {forger.mark(&a, now()), reasonForged},
 		"a newer version":          {newer, reasonVersion},
-		"a mark from the future":   {c.mark(&a, time.Now().Add(time.Hour)), reasonFuture},
+		"a mark from the future":   {c.mark(&a, now().Add(time.Hour)), reasonFuture},
 		"another type":             {nil, reasonWrongType},
 	} {
 		require.NoError(t, r.client.Del(ctx, name).Err())
@@ -58,7 +66,7 @@ func TestWhatCannotBeBelievedIsBypassedAndOverwritten(t *testing.T) {
 	require.Zero(t, r.log.lines(user))
 
 	// A clock that is a little ahead is not from the future.
-	require.NoError(t, r.client.Set(ctx, name, c.mark(&a, time.Now().Add(futureTolerance/2)), time.Minute).Err())
+	require.NoError(t, r.client.Set(ctx, name, c.mark(&a, now().Add(futureTolerance/2)), time.Minute).Err())
 	adm := r.admit(t, a, order.Running)
 	require.Equal(t, time.Nanosecond, adm.Age)
 	adm.Ticket.Finish(ctx, order.End{})

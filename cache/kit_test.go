@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -112,6 +113,21 @@ func withOpTimeout(d time.Duration, more func(*settings)) func(*settings) {
 		if more != nil {
 			more(s)
 		}
+	}
+}
+
+// hurriedWhile sets the time-out of an operation: patient, but for while a test has
+// its server frozen. So no pause of a busy machine is taken for an outage.
+func hurriedWhile(frozen *atomic.Bool, more func(*settings)) func(*settings) {
+	return func(s *settings) {
+		s.options.Tuning = func() Tuning {
+			t := s.tuning
+			if frozen.Load() {
+				t.OpTimeout = hurried
+			}
+			return t
+		}
+		more(s)
 	}
 }
 

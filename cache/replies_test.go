@@ -55,11 +55,12 @@ func TestLateRepliesAreNeverAnothersAnswer(t *testing.T) {
 			s.tuning.BreakerFailures = 1 << 20
 		}))
 		var mu sync.Mutex
-		n := 0
-		proxy.OnCommand(func(faultproxy.Command) faultproxy.Action {
+		n := map[bool]int{} // of the marks, and of all else: some of either are late
+		proxy.OnCommand(func(c faultproxy.Command) faultproxy.Action {
+			mark := c.Name == "SET" && c.Args[2] == "nx"
 			mu.Lock()
 			defer mu.Unlock()
-			if n++; n%101 == 0 {
+			if n[mark]++; n[mark]%67 == 0 {
 				return faultproxy.DelayReply{For: 3 * hurried / 2}
 			}
 			return faultproxy.Pass

@@ -133,7 +133,7 @@ func TestFailoverCostsBypassesOnly(t *testing.T) {
 					default:
 						t.Errorf("a new key was answered with advice %d", adm.Advice)
 					}
-					if took := time.Since(started); took > slow {
+					if took := time.Since(started); took > 3*slow { // two operations, each of up to a second
 						t.Errorf("held for %v", took)
 					}
 				}

@@ -84,6 +84,7 @@ func TestConsumerKilledWithAMessageInHand(t *testing.T) {
 		t.Run(role, func(t *testing.T) {
 			t.Parallel()
 			s := newScene(t, testserver.Redis(t))
+			s.claimAfter = soon
 			file := filepath.Join(t.TempDir(), "orders.db")
 			ledger, id := openStore(t, "sqlite:"+file)
 			s.publish("evt_1", body(id))

@@ -18,6 +18,6 @@ func TestMain(m *testing.M) {
 		beVictim(role)
 		return
 	}
-	goleak.VerifyTestMain(testserver.Stopping(m),
-		goleak.IgnoreAnyFunction("github.com/rcrowley/go-metrics.(*meterArbiter).tick")) // sarama's, one for the process
+	meters := goleak.IgnoreAnyFunction("github.com/rcrowley/go-metrics.(*meterArbiter).tick") // sarama's, one for the process
+	goleak.VerifyTestMain(testserver.Settling(m, meters), meters)
 }

@@ -14,6 +14,7 @@ import (
 func TestBrokerThatIsKilledAndComesBackLosesNothing(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, testserver.StartRedis(t, "--appendonly", "yes", "--appendfsync", "always"))
+	s.claimAfter = soon
 	l := newLedger()
 	var ids []order.ID
 	publish := func(n int) {
@@ -70,6 +71,7 @@ func TestConsumerWaitsForABrokerThatIsAway(t *testing.T) {
 func TestFrozenBrokerDelaysAndLosesNothing(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, testserver.StartRedis(t))
+	s.claimAfter = soon
 	l := newLedger()
 	var ids []order.ID
 	for range 20 {

@@ -47,7 +47,7 @@ func (s *scene) take() redis.XMessage {
 func (s *scene) age(id string, deliveries int) {
 	s.t.Helper()
 	require.NoError(s.t, s.redis.Do(s.t.Context(), "XCLAIM", s.topic, group, "dead", 0, id,
-		"IDLE", claimAfter.Milliseconds(), "RETRYCOUNT", deliveries, "JUSTID").Err())
+		"IDLE", s.claimAfter.Milliseconds(), "RETRYCOUNT", deliveries, "JUSTID").Err())
 }
 
 func TestEventPublishedTwiceHasItsEffectOnce(t *testing.T) {
@@ -140,6 +140,16 @@ func TestTwoConsumersDivideTheMessages(t *testing.T) {
 		}
 	}
 	a, b := s.options(l, "a"), s.options(l, "b")
+	// One alone could have them all before the other has a connection.
+	var calls atomic.Int64
+	both := make(chan struct{})
+	l.setBefore(func(order.PaymentMessage) error {
+		if calls.Add(1) == int64(a.Workers+b.Workers) {
+			close(both)
+		}
+		<-both
+		return nil
+	})
 	s.consume(a)
 	s.consume(b)
 	s.eventually("all are acknowledged", s.settled)
@@ -249,7 +259,7 @@ func TestTimesThatDoNotFitAreRefused(t *testing.T) {
 	t.Cleanup(func() { require.NoError(t, o.Subscriber.Close()) })
 	o.Timeout = claimAfter
 	_, err := consumer.New(o)
-	require.ErrorContains(t, err, "is claimed by others after 2.5s")
+	require.ErrorContains(t, err, "is claimed by others after 20s")
 	subscriber, err := consumer.NewStreamSubscriber(consumer.StreamOptions{
 		Client: s.server.Client(t), Group: group, ClaimAfter: time.Minute, Logger: slog.New(slog.DiscardHandler),
 	})

@@ -4,6 +4,10 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/oncegate/oncegate/internal/testserver"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// TestMain starts no server, but net/http keeps a connection that it answered with
+// an error for half a second, so that the answer is not lost.
+func TestMain(m *testing.M) { goleak.VerifyTestMain(testserver.Settling(m)) }

@@ -61,7 +61,6 @@ func TestAFrozenServerShowsInTheResponseTimes(t *testing.T) {
 	server := httptest.NewServer(f)
 	defer server.Close()
 	c.Target, _ = url.Parse(server.URL)
-	c.Timeout = 10 * time.Second
 	c.Shape = pace.Shape{Rate: 250, Length: 4 * time.Second}
 	r := perform(t, c)
 	require.True(t, r.Verdict.Passed)
@@ -103,7 +102,6 @@ func TestMissedStartsMakeTheRunInvalid(t *testing.T) {
 	s := stub.New(stub.Flaws{})
 	s.Delay = 100 * time.Millisecond
 	c := configure(t, s, "unique")
-	c.Timeout = 10 * time.Second
 	c.MaxInFlight = 10
 	c.Shape = pace.Shape{Rate: 1000, Length: time.Second}
 	r := perform(t, c)
@@ -124,7 +122,6 @@ func TestMissedStartsMakeTheRunInvalid(t *testing.T) {
 func TestNobodyWithAnOrderMakesTheRunInvalid(t *testing.T) {
 	t.Parallel()
 	c := configure(t, stub.New(stub.Flaws{Fail: 1}), "unique")
-	c.Timeout = 10 * time.Second
 	r := perform(t, c)
 	require.Positive(t, r.Totals.Sent)
 	require.False(t, r.Passed())
@@ -149,7 +146,6 @@ func TestAResultOfNothingIsRead(t *testing.T) {
 func TestAnUndecidedHistoryIsNoPass(t *testing.T) {
 	t.Parallel()
 	c := configure(t, stub.New(stub.Flaws{}), "double-click")
-	c.Timeout = 10 * time.Second
 	c.CheckTime = time.Nanosecond
 	r := perform(t, c)
 	require.Positive(t, r.Verdict.Linearity.Unknown)
@@ -162,7 +158,7 @@ func TestAnUndecidedHistoryIsNoPass(t *testing.T) {
 func TestWhatTheAuditDoesNotSeeIsSaid(t *testing.T) {
 	t.Parallel()
 	c := configure(t, stub.New(stub.Flaws{}), "unique")
-	c.Timeout, c.OwnUsers = 10*time.Second, false
+	c.OwnUsers = false
 	r := perform(t, c)
 	require.True(t, r.Verdict.Passed)
 	require.Contains(t, r.Verdict.AuditNote, "is not seen")
@@ -206,7 +202,7 @@ func TestAWrongClockIsSaidBeforeCallbacksAreSent(t *testing.T) {
 			t.Parallel()
 			s := stub.New(stub.Flaws{})
 			c := configure(t, s, tc.scenario)
-			c.Webhook, c.Timeout, c.Shape.Rate, c.Audit = signer(t), 10*time.Second, 20, AuditOff
+			c.Webhook, c.Shape.Rate, c.Audit = signer(t), 20, AuditOff
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				w.Header().Set("Date", time.Now().Add(tc.apart).UTC().Format(http.TimeFormat))
 				s.ServeHTTP(w, r)
@@ -228,7 +224,6 @@ func TestAWrongClockIsSaidBeforeCallbacksAreSent(t *testing.T) {
 func TestARunNeedsANameOfItsOwn(t *testing.T) {
 	t.Parallel()
 	c := configure(t, stub.New(stub.Flaws{}), "unique")
-	c.Timeout = 10 * time.Second
 	perform(t, c)
 	_, err := Run(t.Context(), c)
 	var used *UsedError
@@ -280,7 +275,7 @@ func TestSentAgreesWithReceived(t *testing.T) {
 	t.Parallel()
 	s := stub.New(stub.Flaws{Hang: 20, Fail: 15})
 	c := configure(t, s, "double-click")
-	c.Audit, c.Timeout = AuditOff, 10*time.Second
+	c.Audit = AuditOff
 	r := perform(t, c)
 	want := r.Totals.Sent + int64(2+len(c.Users)) // requests before the run
 	require.Eventually(t, func() bool { return s.Received() >= want }, time.Minute, 10*time.Millisecond, "a busy server reads late what was sent")

@@ -37,7 +37,7 @@ func configure(t *testing.T, s *stub.Server, name string) Config {
 	return Config{
 		Run: "t", Version: "test", Target: target, Scenario: sc, Seed: 1,
 		Shape: pace.Shape{Rate: 200, Length: time.Second}, Users: users, OwnUsers: true,
-		Timeout: 300 * time.Millisecond, Drain: 30 * time.Second, MaxInFlight: 5000, MaxLag: time.Minute,
+		Timeout: 10 * time.Second, Drain: 30 * time.Second, MaxInFlight: 5000, MaxLag: time.Minute,
 		Audit: AuditHTTP, AuditTimeout: time.Minute, CheckTime: time.Minute, Dir: t.TempDir(),
 	}
 }
@@ -59,7 +59,6 @@ func TestAServerThatKeepsTheContractPasses(t *testing.T) {
 			s := stub.New(stub.Flaws{})
 			s.Delay = 3 * time.Millisecond
 			c := configure(t, s, name)
-			c.Timeout = 10 * time.Second
 			r := perform(t, c)
 			require.Empty(t, r.Verdict.Findings.List)
 			require.True(t, r.Passed(), r.Valid.Reasons)
@@ -84,7 +83,7 @@ func TestTheExampleScenarioPasses(t *testing.T) {
 	c.Scenario, err = scenario.Parse([]byte(text))
 	require.NoError(t, err)
 	require.NoError(t, c.Scenario.SetRepeatAfter(50*time.Millisecond))
-	c.Webhook, c.Timeout, c.Shape.Rate = signer(t), 10*time.Second, 50
+	c.Webhook, c.Shape.Rate = signer(t), 50
 	r := perform(t, c)
 	require.Empty(t, r.Verdict.Findings.List)
 	require.True(t, r.Verdict.Passed)
@@ -99,7 +98,6 @@ func TestStormsAndLateRepeatsPass(t *testing.T) {
 			s := stub.New(stub.Flaws{})
 			s.Delay = 3 * time.Millisecond
 			c := configure(t, s, name)
-			c.Timeout = 10 * time.Second
 			c.Shape.Rate = 5
 			_ = c.Scenario.SetRepeatAfter(50 * time.Millisecond) // one of them
 			_ = c.Scenario.SetCopies(50)                         // has each
@@ -140,7 +138,7 @@ func TestSeededBugsAreFound(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := configure(t, stub.New(bug.flaws), bug.scenario)
-			if c.Timeout = 10 * time.Second; bug.flaws.SecondAfterTimeout > 0 {
+			if bug.flaws.SecondAfterTimeout > 0 {
 				c.Timeout = time.Second // it takes one
 			}
 			r := perform(t, c)

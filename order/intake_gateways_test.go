@@ -40,39 +40,42 @@ func TestOneKeyAtManyGatewaysIsOneOrder(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			for range 20 {
-				g := newGateways(t, 3)
-				answers := make([]submitted, 64)
-				start := make(chan struct{})
-				var wg sync.WaitGroup
-				for i := range answers {
-					c := aliceOrders(t)
-					wg.Go(func() {
-						<-start
-						answers[i].Answer, answers[i].err = g[i%3].intake.Submit(t.Context(), c, time.Second)
-					})
-				}
-				wg.Go(func() {
-					<-start
-					for range 50 {
-						disturb(g)
-					}
-				})
-				close(start)
-				wg.Wait()
-
-				kinds := map[order.Kind]int{}
-				bodies := map[string]int{}
-				for _, a := range answers {
-					require.NoError(t, a.err)
-					kinds[a.Kind]++
-					bodies[string(a.Receipt.Response.Body)]++
-				}
-				require.Equal(t, map[order.Kind]int{order.Created: 1, order.Replayed: 63}, kinds)
-				require.Len(t, bodies, 1)
-				require.Equal(t, 1, g[0].ledger.CommitCount())
+				synctest.Test(t, func(t *testing.T) { raceOneKey(t, newGateways(t, 3), disturb) })
 			}
 		})
 	}
+}
+
+func raceOneKey(t *testing.T, g []*process, disturb func([]*process)) {
+	answers := make([]submitted, 64)
+	start := make(chan struct{})
+	var wg sync.WaitGroup
+	for i := range answers {
+		c := aliceOrders(t)
+		wg.Go(func() {
+			<-start
+			answers[i].Answer, answers[i].err = g[i%3].intake.Submit(t.Context(), c, time.Second)
+		})
+	}
+	wg.Go(func() {
+		<-start
+		for range 50 {
+			disturb(g)
+		}
+	})
+	close(start)
+	wg.Wait()
+
+	kinds := map[order.Kind]int{}
+	bodies := map[string]int{}
+	for _, a := range answers {
+		require.NoError(t, a.err)
+		kinds[a.Kind]++
+		bodies[string(a.Receipt.Response.Body)]++
+	}
+	require.Equal(t, map[order.Kind]int{order.Created: 1, order.Replayed: 63}, kinds)
+	require.Len(t, bodies, 1)
+	require.Equal(t, 1, g[0].ledger.CommitCount())
 }
 
 // TestEveryKeySettles throws faults at three gateways in random order: lost

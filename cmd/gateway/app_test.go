@@ -49,7 +49,7 @@ func TestTheSessionOfTheReadme(t *testing.T) {
 	require.Contains(t, alice.get(r, "/api/requests/dinner-1").body, `"state":"succeeded"`)
 	require.Contains(t, alice.get(r, "/api/requests/dinner-2").body, `"state":"failed"`)
 	require.Equal(t, created.body, alice.get(r, created.header.Get("Location")).body)
-	require.Contains(t, alice.get(r, "/readyz").body, `"status":"ok"`)
+	r.isWell(alice)
 
 	bob := newCustomer(t, cfg, "bob")
 	require.Equal(t, http.StatusNotFound, bob.get(r, "/api/requests/dinner-1").status)

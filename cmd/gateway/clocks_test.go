@@ -38,6 +38,11 @@ func newOffClock(t *testing.T, dsn string, client redis.UniversalClient, off tim
 	filter, err := cache.New(cache.Options{
 		Client: client, MACKey: []byte("a key of sixteen bytes or more"),
 		Now: func() time.Time { return time.Now().Add(off) },
+		Tuning: func() cache.Tuning {
+			t := cache.DefaultTuning()
+			t.OpTimeout = 10 * time.Second // a healthy Redis of a busy machine may take longer than the default
+			return t
+		},
 	})
 	require.NoError(t, err)
 	return offClock{filter, order.NewIntake(order.Options{

@@ -90,6 +90,7 @@ func TestAKeyCanBeInspectedAndTheHealthAsked(t *testing.T) {
 	require.Contains(t, stdout, `"layer":"mysql"`)
 	require.Contains(t, stdout, `"state":"succeeded"`)
 
+	r.isWell(alice)
 	code, stdout, stderr = command(t, vars, "healthcheck")
 	require.Equal(t, exitOK, code, stderr)
 	require.Contains(t, stdout, `"status":"ok"`)

@@ -80,7 +80,7 @@ func TestAConsumerThatStopsSaysSoUntilTheMessageInHandIsDealtWith(t *testing.T) 
 		"ONCEGATE_TTL__IN_PROGRESS=12s", "ONCEGATE_HTTP__WRITE_TIMEOUT=21s", "ONCEGATE_MYSQL__WAIT_TIMEOUT=22s"))
 	eventually(t, "it is never ready", func() bool { status, _ := c.ask("/readyz"); return status == http.StatusOK })
 
-	db, err := sql.Open("sqlite", "file:"+filepath.Join(dir, "oncegate.db"))
+	db, err := sql.Open("sqlite", "file:"+filepath.Join(dir, "oncegate.db")+"?_pragma=busy_timeout(20000)")
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, db.Close()) })
 	db.SetMaxOpenConns(1)

@@ -22,14 +22,15 @@ import (
 // changed while it runs; everything else it passes on.
 type network struct {
 	*httptest.Server
-	gateway string
+	gateway atomic.Value // its address
 	orders  atomic.Pointer[http.HandlerFunc]
 	taken   atomic.Int64 // orders that have reached it
 }
 
 func newNetwork(t *testing.T, r *running) *network {
 	t.Helper()
-	n := &network{gateway: r.Addr()}
+	n := &network{}
+	n.leadsTo(r)
 	n.whole()
 	n.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodPost && r.URL.Path == "/api/orders" {
@@ -43,10 +44,13 @@ func newNetwork(t *testing.T, r *running) *network {
 	return n
 }
 
+// leadsTo says which gateway is behind it.
+func (n *network) leadsTo(r *running) { n.gateway.Store(r.Addr()) }
+
 // pass hands a request to the gateway and its answer back.
 func (n *network) pass(w http.ResponseWriter, r *http.Request) {
 	on := r.Clone(context.WithoutCancel(r.Context())) // the browser may leave; the gateway has it
-	on.RequestURI, on.URL.Scheme, on.URL.Host = "", "http", n.gateway
+	on.RequestURI, on.URL.Scheme, on.URL.Host = "", "http", n.gateway.Load().(string)
 	resp, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(on)
 	if err != nil {
 		panic(http.ErrAbortHandler)
@@ -193,10 +197,11 @@ func TestStorefrontRestartOfTheGateway(t *testing.T) {
 	s.do(chromedp.Click("#order"))
 	n.saw(t, 1)
 	s.comesTo(first, 1)
+	n.down()
 	require.NoError(t, first.stopped())
 
-	cfg.HTTP.Listen = first.Addr()
-	second := start(t, cfg)
+	second := start(t, cfg) // on another port: somebody else may have been given the first one's
+	n.leadsTo(second)
 	n.whole()
 	s.do(chromedp.WaitVisible("#receipt"))
 	require.Equal(t, "Ordered", s.text("#title"))

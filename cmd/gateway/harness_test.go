@@ -16,7 +16,7 @@ import (
 	"github.com/oncegate/oncegate/internal/testserver"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(testserver.Stopping(m)) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(testserver.Settling(m)) }
 
 const potsticker = `{"sku":"potsticker","quantity":2,"amount":"39.80"}`
 
@@ -60,6 +60,13 @@ func serving(t *testing.T, app *App) *running {
 	}()
 	t.Cleanup(func() { require.NoError(t, r.stopped()) })
 	return r
+}
+
+// isWell waits until a gateway says so of itself: on a busy machine a Redis that is
+// there may seem to be away for a moment.
+func (r *running) isWell(c *customer) {
+	r.t.Helper()
+	eventually(r.t, "it is never well", func() bool { return strings.Contains(c.get(r, "/readyz").body, `"status":"ok"`) })
 }
 
 // stopped asks the App to stop, as a signal does, and waits for it.

@@ -29,7 +29,9 @@ func imageCheck(t *testing.T) (args []string) {
 
 func TestTheImagesHealthCheckFitsAGatewayAndAConsumer(t *testing.T) {
 	t.Parallel()
-	r := start(t, embedded(t.TempDir()))
+	cfg := embedded(t.TempDir())
+	r := start(t, cfg)
+	r.isWell(newCustomer(t, cfg, "alice"))
 	vars := []string{"ONCEGATE_HTTP__LISTEN=" + r.Addr(), "ONCEGATE_ADMIN__LISTEN=" + r.AdminAddr()}
 	code, stdout, stderr := command(t, vars, imageCheck(t)...)
 	require.Equal(t, exitOK, code, stderr)
@@ -52,9 +54,11 @@ func TestTheImagesHealthCheckFitsAGatewayAndAConsumer(t *testing.T) {
 
 func TestWhoseHealthIsAskedIsSaid(t *testing.T) {
 	t.Parallel()
-	r := start(t, embedded(t.TempDir()))
+	cfg := embedded(t.TempDir())
+	r := start(t, cfg)
 	c := consume(t, payments(t, testserver.StartRedis(t)))
 	eventually(t, "it is never ready", func() bool { status, _ := c.ask("/readyz"); return status == http.StatusOK })
+	r.isWell(newCustomer(t, cfg, "alice"))
 	for _, ask := range []struct {
 		public, admin, of string
 		code              int

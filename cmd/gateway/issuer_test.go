@@ -185,7 +185,7 @@ func TestNobodyQueuesForAnIssuer(t *testing.T) {
 		_, err := v.Authenticate(t.Context(), two)
 		first <- err
 	}()
-	require.Eventually(t, func() bool { return p.looks.Load() == before+1 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return p.looks.Load() == before+1 }, time.Minute, time.Millisecond)
 	for range 100 {
 		_, err := v.Authenticate(t.Context(), signed(t, jwt.SigningMethodES256, "three", key))
 		require.ErrorIs(t, err, gateway.ErrKeysUnavailable)
@@ -227,7 +227,7 @@ func TestAnIssuerThatIsAwayAtTheStart(t *testing.T) {
 		require.Eventually(t, func() bool {
 			_, err := v.Authenticate(t.Context(), token)
 			return err == nil
-		}, 10*time.Second, time.Millisecond)
+		}, time.Minute, time.Millisecond)
 	}
 }
 

@@ -264,7 +264,7 @@ func TestTheCompactCommandFollowsWhatWasChanged(t *testing.T) {
 	cfg.Retention.CompactEvery = 0
 	r := start(t, cfg)
 	require.Equal(t, http.StatusCreated, newCustomer(t, cfg, "alice").post(r, "k", potsticker).status)
-	db, err := sql.Open("sqlite", "file:"+databaseFile(&cfg))
+	db, err := sql.Open("sqlite", "file:"+databaseFile(&cfg)+"?_pragma=busy_timeout(20000)")
 	require.NoError(t, err)
 	_, err = db.ExecContext(t.Context(), "UPDATE idempotency_records SET created_at = created_at - ?", (35 * 24 * time.Hour).Milliseconds())
 	require.NoError(t, errors.Join(err, db.Close()))
@@ -285,7 +285,7 @@ func TestCompactionFollowsItsSetting(t *testing.T) {
 	cfg := embedded(t.TempDir())
 	cfg.Retention.CompactEvery = 0
 	r := start(t, cfg)
-	db, err := sql.Open("sqlite", "file:"+databaseFile(&cfg))
+	db, err := sql.Open("sqlite", "file:"+databaseFile(&cfg)+"?_pragma=busy_timeout(20000)")
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, db.Close()) })
 	runs := func() (n int) {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -62,6 +63,48 @@ func TestAVersionThatWasGivenTwiceIsFollowed(t *testing.T) {
 	s.stored = &recorded{now: store.Overrides{Version: 5, ID: "kept", Values: map[string]string{"ttl.receipt": "3h"}}}
 	require.NoError(t, s.catchUp(t.Context()))
 	require.Equal(t, 3*time.Hour, s.now().TTL.Receipt)
+}
+
+// The promise: a change is in force on every gateway within this time.
+const everywhereWithin = 5 * time.Second
+
+// followed is a store whose second look is one that the database does not answer.
+type followed struct {
+	settingStore
+	now   atomic.Pointer[store.Overrides]
+	looks atomic.Int32
+}
+
+func (f *followed) SettingsVersion(ctx context.Context) (version int64, id string, err error) {
+	if f.looks.Add(1) == 2 {
+		<-ctx.Done()
+		return 0, "", ctx.Err()
+	}
+	return f.now.Load().Version, f.now.Load().ID, nil
+}
+
+func (f *followed) Overrides(context.Context) (store.Overrides, error) { return *f.now.Load(), nil }
+
+func TestAChangeIsFollowedWithinFiveSeconds(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := settingsOf(t, Live{Sources: &configs.Sources{}})
+		changes := &followed{}
+		changes.now.Store(&store.Overrides{})
+		s.stored = changes
+		ctx, stop := context.WithCancel(t.Context())
+		go s.followStored(ctx)
+		for changes.looks.Load() == 0 {
+			<-time.After(time.Millisecond)
+		}
+		changes.now.Store(&store.Overrides{Version: 1, ID: "one", Values: map[string]string{"ttl.receipt": "2h"}})
+		<-time.After(everywhereWithin)
+		synctest.Wait()
+		require.Equal(t, 2*time.Hour, s.now().TTL.Receipt)
+		require.Greater(t, changes.looks.Load(), int32(2), "one look was in vain")
+		stop()
+		synctest.Wait()
+	})
 }
 
 // A change in another spelling than today's, as of an earlier version.

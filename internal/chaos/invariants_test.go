@@ -90,10 +90,12 @@ func (w *world) requireConserved() {
 // can have expired, and that everything in Redis expires.
 func (w *world) requireNoMarks() {
 	w.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), markTTL+10*time.Second)
+	limit, over := context.WithTimeout(context.Background(), markTTL+10*time.Second)
+	defer over()
+	ctx, cancel := context.WithTimeout(context.Background(), readyTime) // whoever looks in time may take longer
 	defer cancel()
 	var marks int
-	for tick := every(ctx, 100*time.Millisecond); tick(); {
+	for tick := every(limit, 100*time.Millisecond); tick(); {
 		marks = 0
 		for scan := w.cache.Scan(ctx, 0, "*", 500).Iterator(); scan.Next(ctx); {
 			ttl, err := w.cache.PTTL(ctx, scan.Val()).Result()

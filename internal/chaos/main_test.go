@@ -28,5 +28,5 @@ func TestMain(m *testing.M) {
 	if addrs := os.Getenv(balancerVariable); addrs != "" {
 		os.Exit(balanceInstead(strings.Split(addrs, ",")))
 	}
-	goleak.VerifyTestMain(suite{testserver.Stopping(m)})
+	goleak.VerifyTestMain(suite{testserver.Settling(m)})
 }

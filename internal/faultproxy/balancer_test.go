@@ -3,12 +3,14 @@ package faultproxy
 import (
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/oncegate/oncegate/internal/loopback"
 )
 
 // ask fetches the page of whoever answers on a connection of its own.
@@ -28,14 +30,12 @@ func ask(t *testing.T, b *Balancer) (string, error) {
 func TestConnectionsGoToAllThatDoNotRefuse(t *testing.T) {
 	t.Parallel()
 	var backends []string
-	for n := range 3 {
+	for n := range 2 {
 		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprint(w, n) }))
 		t.Cleanup(s.Close)
 		backends = append(backends, s.Listener.Addr().String())
-		if n == 1 {
-			s.Close()
-		}
 	}
+	backends = slices.Insert(backends, 1, refusing(t))
 	b := NewBalancer(t, backends)
 	seen := map[string]int{}
 	for range 6 {
@@ -48,9 +48,15 @@ func TestConnectionsGoToAllThatDoNotRefuse(t *testing.T) {
 
 func TestAConnectionIsClosedWhenAllRefuse(t *testing.T) {
 	t.Parallel()
-	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	require.NoError(t, l.Close())
-	_, err = ask(t, NewBalancer(t, []string{l.Addr().String()}))
+	_, err := ask(t, NewBalancer(t, []string{refusing(t)}))
 	require.Error(t, err)
+}
+
+// refusing is an address at which nobody listens, nor will.
+func refusing(t *testing.T) string {
+	t.Helper()
+	port, err := loopback.Reserve()
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, port.Release()) })
+	return port.Addr()
 }

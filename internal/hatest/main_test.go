@@ -35,7 +35,7 @@ func (s suite) Run() int {
 	return code
 }
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(suite{testserver.Stopping(m)}) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(suite{testserver.Settling(m)}) }
 
 // One program serves all tests of this process.
 var (

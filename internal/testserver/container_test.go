@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -39,7 +40,7 @@ func TestContainerIsStartedFrozenKilledRestartedAndRemoved(t *testing.T) {
 	require.NoError(t, c.freeze(ctx))
 	require.Error(t, pingOnce(ctx, server.ping))
 	require.NoError(t, c.thaw(ctx))
-	require.NoError(t, pingOnce(ctx, server.ping))
+	require.Eventually(t, func() bool { return pingOnce(ctx, server.ping) == nil }, time.Minute, 10*time.Millisecond)
 	require.NoError(t, c.kill(ctx))
 	require.NoError(t, c.kill(ctx), "a dead one stays dead")
 	require.NoError(t, startReady(ctx, c, server.ping))

@@ -11,5 +11,5 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(testserver.Stopping(m))
+	goleak.VerifyTestMain(testserver.Settling(m))
 }
