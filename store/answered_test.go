@@ -6,7 +6,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -47,7 +46,7 @@ func rich(t *testing.T, h *harness, user string) *order.Command {
 func TestAnErrorAtAnyStatementMakesOneOrder(t *testing.T) {
 	t.Parallel()
 	onServers(t, func(t *testing.T, dsn string) {
-		h, proxy := behindProxy(t, dsn)
+		h, proxy := behindProxy(t, dsn, patient)
 		for _, answer := range passing() {
 			for i, begin := range statements() {
 				name := fmt.Sprintf("%d at %s", answer.Code, begin)
@@ -72,7 +71,7 @@ func TestAnErrorAtAnyStatementMakesOneOrder(t *testing.T) {
 func TestAnErrorAtEveryTryLeavesNothing(t *testing.T) {
 	t.Parallel()
 	onServers(t, func(t *testing.T, dsn string) {
-		h, proxy := behindProxy(t, dsn)
+		h, proxy := behindProxy(t, dsn, patient)
 		beforeCommit := statements()[:len(statements())-1]
 		for i, answer := range passing() {
 			begin := beforeCommit[i%len(beforeCommit)]
@@ -81,7 +80,7 @@ func TestAnErrorAtEveryTryLeavesNothing(t *testing.T) {
 			c := rich(t, h, user)
 			r := &hooked{begin: begin, action: answer, always: true}
 			proxy.OnQuery(r.hook)
-			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), ample)
 			_, err := h.Decide(ctx, c)
 			cancel()
 			proxy.OnQuery(nil)

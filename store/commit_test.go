@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -30,12 +29,12 @@ func TestWhateverCommitIsRefusedWithIsResolved(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			onServers(t, func(t *testing.T, dsn string) {
-				h, proxy := behindProxy(t, dsn)
+				h, proxy := behindProxy(t, dsn, patient)
 				id := placed(t, h, "bob", potsticker(19_90))
 				other := placed(t, h, "cid", potsticker(19_90))
 				for what, do := range map[string]func(ctx context.Context) error{
 					"decide": func(context.Context) error {
-						return decideThenCheck(t, h, 8*time.Second, command(t, "ann", "k", potsticker(1_00)), func() {})
+						return decideThenCheck(t, h, ample, command(t, "ann", "k", potsticker(1_00)), func() {})
 					},
 					"apply": func(ctx context.Context) error {
 						result, err := h.Apply(ctx, paid(id, "m", "r", 19_90))
@@ -72,7 +71,7 @@ func TestACommitThatIsRefusedEachTimeIsAnOutage(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			onServers(t, func(t *testing.T, dsn string) {
-				h, proxy := behindProxy(t, dsn)
+				h, proxy := behindProxy(t, dsn, patient)
 				id := placed(t, h, "bob", potsticker(19_90))
 				proxy.OnQuery(func(q string) faultproxy.Action {
 					if q == "COMMIT" {
@@ -80,7 +79,7 @@ func TestACommitThatIsRefusedEachTimeIsAnOutage(t *testing.T) {
 					}
 					return faultproxy.Pass
 				})
-				err := decideThenCheck(t, h, time.Second, command(t, "ann", "k", potsticker(1_00)), func() {})
+				err := decideThenCheck(t, h, reached, command(t, "ann", "k", potsticker(1_00)), func() {})
 				require.ErrorIs(t, err, order.ErrUnavailable)
 				require.Equal(t, order.OutcomeUnknown, order.OutcomeOf(err))
 				_, err = h.Apply(t.Context(), paid(id, "m", "r", 19_90))

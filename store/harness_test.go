@@ -6,7 +6,6 @@ import (
 	"errors"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -25,16 +24,20 @@ func openHarness(tb testing.TB, o Options) *harness {
 	tb.Helper()
 	h := openAlone(tb, o)
 	tb.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), ample)
 		defer cancel()
 		require.NoError(tb, h.Close(ctx))
 	})
 	return h
 }
 
-// openAlone opens a store that the test closes itself.
+// openAlone opens a store that the test closes itself. A test that says nothing of
+// the limits does not hang on how fast a disk is.
 func openAlone(tb testing.TB, o Options) *harness {
 	tb.Helper()
+	if o.ReadTimeout == 0 && o.WaitTimeout == 0 {
+		patient(&o)
+	}
 	if o.Renderer == nil {
 		o.Renderer = ordertest.PlainRenderer{}
 	}
@@ -42,6 +45,9 @@ func openAlone(tb testing.TB, o Options) *harness {
 	require.NoError(tb, err)
 	return &harness{Store: s, o: o}
 }
+
+// patient has every reply waited for: of tests in which nobody is silent.
+func patient(o *Options) { o.ReadTimeout, o.WaitTimeout = ample, 2*ample }
 
 // openSuite adapts the suite's options.
 func openSuite(t *testing.T, dsn string, lo ordertest.LedgerOptions) ordertest.Harness {

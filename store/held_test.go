@@ -99,17 +99,21 @@ func TestAWaitWhoseCallerLeftIsBounded(t *testing.T) {
 		const callers = 40
 		errs := make([]error, callers)
 		commands := make([]*order.Command, callers)
-		var all sync.WaitGroup
 		for i := range callers {
 			commands[i] = command(t, "ann", fmt.Sprint("k", i), potsticker(1))
-			all.Go(func() {
-				ctx, cancel := context.WithTimeout(context.Background(), time.Duration(300+5*i)*time.Millisecond)
-				defer cancel()
-				_, errs[i] = h.Decide(ctx, commands[i])
-			})
 		}
-		all.Wait()
-		require.Positive(t, locks.Load())
+		for locks.Load() == 0 { // they may all have left before the worker had a session
+			now := time.Now()
+			var all sync.WaitGroup
+			for i := range callers {
+				all.Go(func() {
+					ctx, cancel := context.WithDeadline(context.Background(), now.Add(time.Duration(300+5*i)*time.Millisecond))
+					defer cancel()
+					_, errs[i] = h.Decide(ctx, commands[i])
+				})
+			}
+			all.Wait()
+		}
 		require.Less(t, locks.Load(), int32(callers/4))
 		release()
 		for i, err := range errs {
@@ -129,7 +133,7 @@ func TestAWaitWhoseCallerLeftIsBounded(t *testing.T) {
 func TestAFrozenGatewayLosesItsLocks(t *testing.T) {
 	t.Parallel()
 	onServers(t, func(t *testing.T, dsn string) {
-		o := Options{DSN: dsn, Workers: 1, LockWaitTimeout: time.Second, ReadTimeout: 2 * time.Second, WaitTimeout: 4 * time.Second}
+		o := Options{DSN: dsn, Workers: 1, LockWaitTimeout: time.Second, ReadTimeout: 2 * time.Second, WaitTimeout: 8 * time.Second}
 		frozen, h := openHarness(t, o), openHarness(t, o)
 		account(t, h, "ann", 100_00)
 		account(t, h, "bob", 100_00)
@@ -150,8 +154,8 @@ func TestAFrozenGatewayLosesItsLocks(t *testing.T) {
 		n, err := h.CountOrders(t.Context(), "ann")
 		require.NoError(t, err)
 		require.Zero(t, n, "whichever is said of it")
-		require.Eventually(t, func() bool { return try("ann") == nil }, 30*time.Second, time.Millisecond, "the server ends the session")
-		require.NoError(t, try("bob"))
+		require.Eventually(t, func() bool { return try("ann") == nil }, ample, time.Millisecond, "the server ends the session")
+		require.Equal(t, "created", kinds(submit(t, h, command(t, "bob", "k", potsticker(1_00)))()))
 		requireSound(t, h)
 	})
 }
@@ -161,7 +165,7 @@ func TestAFrozenGatewayLosesItsLocks(t *testing.T) {
 func TestHeldUsersHoldUpNobodyElse(t *testing.T) {
 	t.Parallel()
 	onServers(t, func(t *testing.T, dsn string) {
-		h, proxy := behindProxy(t, dsn)
+		h, proxy := behindProxy(t, dsn, patient)
 		account(t, h, "bob", 100_00)
 		var held []*pending
 		for i := range 3 {
@@ -209,7 +213,7 @@ func TestHeldUsersHoldUpNobodyElse(t *testing.T) {
 func TestWhoWasPassedOverStaysTogether(t *testing.T) {
 	t.Parallel()
 	onServers(t, func(t *testing.T, dsn string) {
-		h, proxy := behindProxy(t, dsn)
+		h, proxy := behindProxy(t, dsn, patient)
 		lock := func(group ...*pending) (release func()) {
 			theirs, err := h.begin(t.Context(), &query{})
 			require.NoError(t, err)
@@ -259,7 +263,7 @@ func started(c *order.Command) *pending {
 func TestWhatWasFoundIsNeverDeniedForANeighboursSake(t *testing.T) {
 	t.Parallel()
 	onServers(t, func(t *testing.T, dsn string) {
-		h, proxy := behindProxy(t, dsn)
+		h, proxy := behindProxy(t, dsn, patient)
 		account(t, h, "bob", 1)
 		var lost atomic.Bool
 		proxy.OnQuery(func(q string) faultproxy.Action {
@@ -292,7 +296,7 @@ func TestWhatWasFoundIsNeverDeniedForANeighboursSake(t *testing.T) {
 func TestWhatWasFoundIsNotDecidedAgain(t *testing.T) {
 	t.Parallel()
 	onServers(t, func(t *testing.T, dsn string) {
-		h, proxy := behindProxy(t, dsn)
+		h, proxy := behindProxy(t, dsn, patient)
 		account(t, h, "bob", 1)
 		var lost, cut atomic.Bool
 		proxy.OnQuery(func(q string) faultproxy.Action {

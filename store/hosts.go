@@ -23,6 +23,9 @@ type hosts struct {
 	primary atomic.Int32    // index of the host that last said that it takes writes, or nobody
 	doubted atomic.Int32    // index of the host that is to be asked after the others while it is the primary, or nobody
 	blind   atomic.Bool     // the account may not see the group, or there is none
+	// headStart is how long the known primary is waited for before the others are
+	// asked as well.
+	headStart time.Duration
 }
 
 const nobody = -1
@@ -39,7 +42,7 @@ var (
 // parseHosts reads a DSN of go-sql-driver/mysql whose address may list several
 // hosts: user:password@tcp(db1:3306,db2:3306)/name.
 func parseHosts(dsn string) (*hosts, error) {
-	h := &hosts{}
+	h := &hosts{headStart: headStart}
 	h.primary.Store(nobody)
 	h.doubted.Store(nobody)
 	before, list, after := splitAddress(dsn)
@@ -194,8 +197,7 @@ type primaryConnector struct {
 // Driver implements [driver.Connector].
 func (p *primaryConnector) Driver() driver.Driver { return p.each[0].Driver() }
 
-// headStart is how long the known primary is waited for before the others are
-// asked as well. It is far above a handshake on a network of one place.
+// headStart is far above a handshake on a network of one place.
 const headStart = 250 * time.Millisecond
 
 // Connect implements [driver.Connector]. The known primary is asked first, or last
@@ -223,7 +225,7 @@ func (p *primaryConnector) Connect(ctx context.Context) (driver.Conn, error) {
 func (p *primaryConnector) elect(ctx context.Context, known int32, doubted bool) (*hostSession, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	second, begin := context.WithTimeout(ctx, headStart)
+	second, begin := context.WithTimeout(ctx, p.hosts.headStart)
 	defer begin()
 	var ahead atomic.Int32 // of those who are asked first, how many have not failed
 	first := func(host int32) bool { return known == nobody || (host == known) != doubted }

@@ -84,7 +84,7 @@ func TestTheBacklogOfCompaction(t *testing.T) {
 		}()
 		require.Eventually(t, func() bool {
 			return children(t, reg, "oncegate_compaction_backlog_records")[""].GetGauge().GetValue() == 3
-		}, 20*time.Second, 5*time.Millisecond)
+		}, ample, 5*time.Millisecond)
 		stop()
 		<-done
 
@@ -119,7 +119,7 @@ func TestADecisionHasSpans(t *testing.T) {
 	t.Parallel()
 	h, spans, _ := tracedStore(t, sdktrace.AlwaysSample())
 	require.Equal(t, "created", kinds(submit(t, h, command(t, "traced-ann", "traced-key", potsticker(1_00)))()))
-	require.Eventually(t, func() bool { return len(named(spans.Ended(), "ledger.transaction")) == 1 }, 20*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return len(named(spans.Ended(), "ledger.transaction")) == 1 }, ample, time.Millisecond)
 	decide, transaction := named(spans.Ended(), "ledger.decide")[0], named(spans.Ended(), "ledger.transaction")[0]
 	require.Equal(t, decide.SpanContext().SpanID(), transaction.Parent().SpanID())
 	for s := range steps {

@@ -57,7 +57,7 @@ func onOwnServers(t *testing.T, test func(t *testing.T, s ownServer)) {
 func TestNotCommittedIsNeverSaidOfAnotherServer(t *testing.T) {
 	t.Parallel()
 	onOwnServers(t, func(t *testing.T, first ownServer) {
-		h, proxy := behindProxy(t, first.dsn)
+		h, proxy := behindProxy(t, first.dsn, patient)
 		second := first.another(t)
 		account(t, h, "bob", 100_00)
 		for user, fate := range map[string]faultproxy.Action{"ann": faultproxy.CutBefore, "bob": faultproxy.Swallow} {
@@ -83,7 +83,7 @@ func TestNotCommittedIsNeverSaidOfAnotherServer(t *testing.T) {
 func TestNotCommittedIsNeverSaidOfTheFirstOfTwoServers(t *testing.T) {
 	t.Parallel()
 	onOwnServers(t, func(t *testing.T, first ownServer) {
-		h, proxy := behindProxy(t, first.dsn)
+		h, proxy := behindProxy(t, first.dsn, patient)
 		second := first.another(t)
 		c, err := mysql.ParseDSN(first.dsn)
 		require.NoError(t, err)

@@ -19,7 +19,7 @@ import (
 func TestWhatAnUnansweredCommitDidIsItsCallersOwn(t *testing.T) {
 	t.Parallel()
 	onServers(t, func(t *testing.T, dsn string) {
-		h, proxy := behindProxy(t, dsn)
+		h, proxy := behindProxy(t, dsn, patient)
 		kept, cancelled := placed(t, h, "bob", potsticker(19_90)), placed(t, h, "cid", potsticker(19_90))
 		lost := func() { proxy.OnQuery(first("COMMIT", faultproxy.Swallow)) }
 
@@ -67,7 +67,7 @@ func TestWhatAnUnansweredCommitDidIsItsCallersOwn(t *testing.T) {
 func TestARefusalByAnotherGatewayIsReplayed(t *testing.T) {
 	t.Parallel()
 	onServers(t, func(t *testing.T, dsn string) {
-		h, proxy := behindProxy(t, dsn)
+		h, proxy := behindProxy(t, dsn, patient)
 		other := openHarness(t, Options{DSN: dsn})
 		dear := command(t, "ann", "dear", potsticker(101_00))
 		theirs := make(chan result, 1)
@@ -79,7 +79,7 @@ func TestARefusalByAnotherGatewayIsReplayed(t *testing.T) {
 				return faultproxy.CutBefore
 			case lost.Load() && strings.HasPrefix(q, "SELECT user_id, balance"):
 				meanwhile.Do(func() {
-					ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+					ctx, cancel := context.WithTimeout(context.Background(), ample)
 					defer cancel()
 					d, err := other.Decide(ctx, dear)
 					theirs <- result{d, err}
@@ -110,7 +110,7 @@ func TestAReceiptNamesTheServerThatItWasReadFrom(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, made[0].decision.Receipt, r)
 		}
-		require.Eventually(t, func() bool { return h.Identity() == made[0].decision.Receipt.Server }, 20*time.Second, 10*time.Millisecond)
+		require.Eventually(t, func() bool { return h.Identity() == made[0].decision.Receipt.Server }, ample, 10*time.Millisecond)
 	})
 }
 

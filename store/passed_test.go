@@ -15,7 +15,7 @@ import (
 func TestWhatWasPassedOverIsNotProvenAbsent(t *testing.T) {
 	t.Parallel()
 	onServers(t, func(t *testing.T, dsn string) {
-		h, proxy := behindProxy(t, dsn, func(o *Options) { o.WaitTimeout = time.Minute })
+		h, proxy := behindProxy(t, dsn, func(o *Options) { o.ReadTimeout, o.WaitTimeout = 3*time.Second, time.Minute })
 		account(t, h, "cid", 100_00)
 		release := holdUser(t, dsn, "cid")
 		defer release()

@@ -18,7 +18,7 @@ import (
 func TestNewUsersWhoWaitForARowTakeTurns(t *testing.T) {
 	t.Parallel()
 	onServers(t, func(t *testing.T, dsn string) {
-		h, proxy := behindProxy(t, dsn, func(o *Options) { o.ProvisionBalance = new(order.Amount(10_00)) })
+		h, proxy := behindProxy(t, dsn, patient, func(o *Options) { o.ProvisionBalance = new(order.Amount(10_00)) })
 		require.NoError(t, h.SetStock(t.Context(), "rare", 10))
 		held, err := h.begin(t.Context(), &query{})
 		require.NoError(t, err)

@@ -8,7 +8,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -81,12 +80,12 @@ func onResent(t *testing.T, statements []string, test func(t *testing.T, dsn str
 func TestAStatementThatIsResentMakesOneOrder(t *testing.T) {
 	t.Parallel()
 	onResent(t, statements(), func(t *testing.T, dsn, user string, r *resending) {
-		h, proxy := behindProxy(t, dsn)
+		h, proxy := behindProxy(t, dsn, patient)
 		account(t, h, user, 100_00)
 		require.NoError(t, h.SetStock(t.Context(), user, 5))
 		c := command(t, user, "k", order.Line{SKU: user, Quantity: 2, Amount: 1_00, ExternalOrderNo: "n"})
 		proxy.OnQuery(r.hook)
-		require.NoError(t, decideThenCheck(t, h, 8*time.Second, c, func() {}))
+		require.NoError(t, decideThenCheck(t, h, ample, c, func() {}))
 		proxy.OnQuery(nil)
 		h.holds(t, user, 99_00, 3)
 
@@ -97,7 +96,7 @@ func TestAStatementThatIsResentMakesOneOrder(t *testing.T) {
 			conn, err := db.Conn(t.Context())
 			require.NoError(t, err)
 			defer func() { require.NoError(t, conn.Close()) }()
-			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), ample)
 			defer cancel()
 			_, err = conn.ExecContext(ctx, "BEGIN")
 			require.NoError(t, err)
@@ -120,7 +119,7 @@ func TestAStatementThatIsResentGivesBackOnce(t *testing.T) {
 		"SELECT balance", "SELECT order_id", "UPDATE orders", "UPDATE users", "SELECT available", "UPDATE stock", "INSERT INTO order_events", "COMMIT",
 	}
 	onResent(t, cancellation, func(t *testing.T, dsn, user string, r *resending) {
-		h, proxy := behindProxy(t, dsn)
+		h, proxy := behindProxy(t, dsn, patient)
 		account(t, h, user, 100_00)
 		require.NoError(t, h.SetStock(t.Context(), user, 5))
 		require.Equal(t, "created", kinds(submit(t, h, command(t, user, "k", order.Line{SKU: user, Quantity: 2, Amount: 1_00}))()))

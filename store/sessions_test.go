@@ -34,7 +34,7 @@ func TestWorkersNeverWaitForASession(t *testing.T) {
 					}
 				})
 			}
-			require.Eventually(t, func() bool { return h.writes.Stats().InUse == besideLedger }, 10*time.Second, time.Millisecond)
+			require.Eventually(t, func() bool { return h.writes.Stats().InUse == besideLedger }, ample, time.Millisecond)
 			require.Equal(t, "created", kinds(submit(t, h, command(t, "ann", "k", potsticker(1_00)))()))
 			require.NoError(t, tx.Rollback())
 			others.Wait()
@@ -48,7 +48,7 @@ func TestWorkersNeverWaitForASession(t *testing.T) {
 func TestAServerThatIsShortOfSomethingIsAskedAgain(t *testing.T) {
 	t.Parallel()
 	onServers(t, func(t *testing.T, dsn string) {
-		h, proxy := behindProxy(t, dsn)
+		h, proxy := behindProxy(t, dsn, patient)
 		for _, code := range []uint16{
 			1021, 1037, 1040, 1041, 1114, 1135, 1203, 1226, // disk, memory, connections, table space, threads, connections of the user
 			1317, 1969, 3024, // a statement that was interrupted, or took too long

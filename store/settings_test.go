@@ -94,27 +94,31 @@ func TestOfChangesAtOnceOneIsRecorded(t *testing.T) {
 // neither refused nor recorded twice.
 func TestALostCommitOfASettingIsItsOwn(t *testing.T) {
 	t.Parallel()
-	for name, action := range map[string]faultproxy.Action{
-		"AnswerLost":     faultproxy.Swallow,
-		"NeverDelivered": faultproxy.CutBefore,
-		"DeliveredLate":  faultproxy.DelayForward{For: 2500 * time.Millisecond},
+	hasty := func(*Options) {}
+	for name, c := range map[string]struct {
+		action faultproxy.Action
+		limits func(*Options)
+	}{
+		"AnswerLost":     {faultproxy.Swallow, patient},
+		"NeverDelivered": {faultproxy.CutBefore, patient},
+		"DeliveredLate":  {faultproxy.DelayForward{For: 2500 * time.Millisecond}, hasty},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			onServers(t, func(t *testing.T, dsn string) {
-				h, proxy := behindProxy(t, dsn)
-				proxy.OnQuery(first("COMMIT", action))
-				c, err := h.ChangeSetting(t.Context(), 0, SettingChange{Name: "limits.rate", Value: new("5"), By: "x"})
+				h, proxy := behindProxy(t, dsn, c.limits)
+				proxy.OnQuery(first("COMMIT", c.action))
+				change, err := h.ChangeSetting(t.Context(), 0, SettingChange{Name: "limits.rate", Value: new("5"), By: "x"})
 				if err != nil { // the old session held its place for longer than the attempts last
 					require.ErrorIs(t, err, order.ErrUnavailable)
 					require.Equal(t, "DeliveredLate", name)
 				} else {
-					require.EqualValues(t, 1, c.Version)
+					require.EqualValues(t, 1, change.Version)
 				}
 				require.Eventually(t, func() bool {
 					all, err := h.SettingChanges(t.Context(), 10)
 					return err == nil && len(all) == 1
-				}, 10*time.Second, 20*time.Millisecond)
+				}, ample, 20*time.Millisecond)
 			})
 		})
 	}

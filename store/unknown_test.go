@@ -16,8 +16,9 @@ import (
 	"github.com/oncegate/oncegate/order"
 )
 
-// behindProxy opens a store whose connections go through a proxy, with short
-// limits, and an account that holds 100.
+// behindProxy opens a store whose connections go through a proxy, and an account
+// that holds 100. Its limits are short, so that silence is noticed soon, unless the
+// changes say otherwise.
 func behindProxy(t *testing.T, dsn string, changes ...func(*Options)) (*harness, *faultproxy.MySQLProxy) {
 	t.Helper()
 	c, err := mysql.ParseDSN(dsn)
@@ -32,6 +33,10 @@ func behindProxy(t *testing.T, dsn string, changes ...func(*Options)) (*harness,
 	account(t, h, "ann", 100_00)
 	return h, proxy
 }
+
+// reached is the time for a command to come as far as its COMMIT, where that is to
+// have no good end: a test waits for all of it.
+const reached = 4 * time.Second
 
 // first makes a hook act on the first statement that begins with a text; those
 // after it pass.
@@ -94,7 +99,7 @@ func TestUnansweredCommitIsResolved(t *testing.T) {
 			onServers(t, func(t *testing.T, dsn string) {
 				h, proxy := behindProxy(t, dsn)
 				proxy.OnQuery(first("COMMIT", action))
-				require.NoError(t, decideThenCheck(t, h, 8*time.Second, command(t, "ann", "k", potsticker(1_00)), func() {}))
+				require.NoError(t, decideThenCheck(t, h, ample, command(t, "ann", "k", potsticker(1_00)), func() {}))
 				require.Positive(t, h.unanswered(t))
 				require.Equal(t, "replayed", kinds(submit(t, h, command(t, "ann", "k", potsticker(1_00)))()))
 			})
@@ -108,9 +113,9 @@ func TestUnprotectedOrderSurvivesAnUnansweredCommit(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			onServers(t, func(t *testing.T, dsn string) {
-				h, proxy := behindProxy(t, dsn)
+				h, proxy := behindProxy(t, dsn, patient)
 				proxy.OnQuery(first("COMMIT", action))
-				require.NoError(t, decideThenCheck(t, h, 8*time.Second, command(t, "ann", "", potsticker(1_00)), func() {}))
+				require.NoError(t, decideThenCheck(t, h, ample, command(t, "ann", "", potsticker(1_00)), func() {}))
 				require.Positive(t, h.unanswered(t))
 			})
 		})
@@ -120,18 +125,18 @@ func TestUnprotectedOrderSurvivesAnUnansweredCommit(t *testing.T) {
 func TestUnresolvedCommitIsCalledUnknown(t *testing.T) {
 	t.Parallel()
 	onServers(t, func(t *testing.T, dsn string) {
-		h, proxy := behindProxy(t, dsn)
+		h, proxy := behindProxy(t, dsn, patient)
 		proxy.OnQuery(func(q string) faultproxy.Action {
 			if q == "COMMIT" {
 				return faultproxy.CutBefore
 			}
 			return faultproxy.Pass
 		})
-		err := decideThenCheck(t, h, time.Second, command(t, "ann", "k", potsticker(1_00)), func() {})
+		err := decideThenCheck(t, h, reached, command(t, "ann", "k", potsticker(1_00)), func() {})
 		require.ErrorIs(t, err, order.ErrUnavailable)
 		require.Equal(t, order.OutcomeUnknown, order.OutcomeOf(err))
 		proxy.OnQuery(nil)
-		require.NoError(t, decideThenCheck(t, h, 8*time.Second, command(t, "ann", "k", potsticker(1_00)), func() {}))
+		require.NoError(t, decideThenCheck(t, h, ample, command(t, "ann", "k", potsticker(1_00)), func() {}))
 	})
 }
 
@@ -141,7 +146,7 @@ func TestConnectionCutAtAnyStatementMakesOneOrder(t *testing.T) {
 		for i, begin := range statements() {
 			for j, action := range []faultproxy.Action{faultproxy.CutBefore, faultproxy.Swallow} {
 				t.Run(fmt.Sprintf("%s %v", begin, action), func(t *testing.T) {
-					h, proxy := behindProxy(t, dsn)
+					h, proxy := behindProxy(t, dsn, patient)
 					user := fmt.Sprintf("user-%d-%d", i, j)
 					account(t, h, user, 100_00)
 					require.NoError(t, h.SetStock(t.Context(), user, 5))
@@ -153,7 +158,7 @@ func TestConnectionCutAtAnyStatementMakesOneOrder(t *testing.T) {
 						return a
 					})
 					c := command(t, user, "k", order.Line{SKU: user, Quantity: 2, Amount: 1_00, ExternalOrderNo: "n"})
-					require.NoError(t, decideThenCheck(t, h, 8*time.Second, c, func() {}))
+					require.NoError(t, decideThenCheck(t, h, ample, c, func() {}))
 					require.True(t, met.Load(), "the statement was sent")
 				})
 			}
@@ -164,10 +169,10 @@ func TestConnectionCutAtAnyStatementMakesOneOrder(t *testing.T) {
 // One half of a transaction must never be committed after a statement failed.
 func halfCommitted(t *testing.T, dsn string) error {
 	t.Helper()
-	h, proxy := behindProxy(t, dsn)
+	h, proxy := behindProxy(t, dsn, patient)
 	r := &hooked{begin: "INSERT INTO idempotency", action: faultproxy.AnswerError{Code: 1205, State: "HY000", Message: "Lock wait timeout exceeded"}}
 	proxy.OnQuery(r.hook)
-	err := decideThenCheck(t, h, 8*time.Second, command(t, "ann", "k", potsticker(1_00)), func() {})
+	err := decideThenCheck(t, h, ample, command(t, "ann", "k", potsticker(1_00)), func() {})
 	require.Positive(t, r.met.Load(), "the statement was sent")
 	return err
 }
@@ -177,10 +182,10 @@ func lateCommit(t *testing.T, dsn string) error {
 	t.Helper()
 	h, proxy := behindProxy(t, dsn)
 	deliver := make(chan struct{})
-	proxy.OnQuery(first("COMMIT", faultproxy.DelayForward{Until: deliver, For: 10 * time.Second}))
-	return decideThenCheck(t, h, 2500*time.Millisecond, command(t, "ann", "k", potsticker(1_00)), func() {
+	proxy.OnQuery(first("COMMIT", faultproxy.DelayForward{Until: deliver, For: ample}))
+	return decideThenCheck(t, h, h.o.ReadTimeout+reached, command(t, "ann", "k", potsticker(1_00)), func() {
 		close(deliver)
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), ample)
 		defer cancel()
 		for pause(ctx, 10*time.Millisecond) { // until the late packet has had its effect
 			_, err := h.Confirm(ctx, "ann", "k")

@@ -82,7 +82,7 @@ func TestARecordThatCannotBeReadIsNeverDecidedAnew(t *testing.T) {
 	onServers(t, func(t *testing.T, dsn string) {
 		for i, d := range damages() {
 			t.Run(d.name, func(t *testing.T) {
-				h := openHarness(t, Options{DSN: dsn, Workers: 1})
+				h := openHarness(t, unhurried(Options{DSN: dsn, Workers: 1}))
 				ann, bob := fmt.Sprint("ann-", i), fmt.Sprint("bob-", i)
 				account(t, h, ann, 100_00)
 				account(t, h, bob, 100_00)
