@@ -1,14 +1,19 @@
 package store
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"log/slog"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/oncegate/oncegate/internal/faultproxy"
 	"github.com/oncegate/oncegate/order"
 )
 
@@ -74,7 +79,7 @@ func TestDeferredRequestIsCarriedOutOnce(t *testing.T) {
 		require.Eventually(t, func() bool {
 			n, err := h.count(t.Context(), "SELECT COUNT(*) FROM deferred_requests")
 			return err == nil && n == 0
-		}, 10*time.Second, 10*time.Millisecond)
+		}, ample, 10*time.Millisecond)
 		cancel()
 		wg.Wait()
 
@@ -181,5 +186,29 @@ func TestADeferredRequestDoesNotWaitForAClockThatWentBack(t *testing.T) {
 		require.NoError(t, err)
 		require.True(t, worked)
 		require.Equal(t, "replayed", kinds(submit(t, h, batchOf(t, "ann", "k", 2, 1_00))()))
+	})
+}
+
+// A worker looks for requests several times a second, whether there are any or not.
+func TestAnOutageIsToldOnceByWhoLooksForDeferredRequests(t *testing.T) {
+	t.Parallel()
+	onServers(t, func(t *testing.T, dsn string) {
+		var log bytes.Buffer
+		h, proxy := behindProxy(t, dsn, func(o *Options) { o.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		var looks atomic.Int32
+		proxy.OnQuery(func(q string) faultproxy.Action {
+			if !strings.Contains(q, "FROM deferred_requests") {
+				return faultproxy.Pass
+			}
+			if looks.Add(1) == 20 {
+				cancel()
+			}
+			return faultproxy.CutBefore
+		})
+		h.RunDeferred(ctx, DeferredOptions{Poll: time.Millisecond})
+		proxy.OnQuery(nil)
+		require.Equal(t, 1, strings.Count(log.String(), "deferred requests cannot be looked for"), log.String())
 	})
 }

@@ -31,10 +31,18 @@ func (s *Store) RunDeferred(ctx context.Context, o DeferredOptions) {
 	setDefault(&o.Lease, 30*time.Second)
 	setDefault(&o.Poll, 200*time.Millisecond)
 	setDefault(&o.MaxAttempts, 5)
+	failing := false // said once: an outage is looked at several times a second
 	for ctx.Err() == nil {
 		worked, err := s.carryOutNext(ctx, o)
-		if err != nil && ctx.Err() == nil {
+		switch {
+		case err == nil:
+			failing = false
+		case ctx.Err() != nil:
+		case worked:
 			s.o.Logger.WarnContext(ctx, "a deferred request was not carried out; it is tried again", "error", err)
+		case !failing:
+			failing = true
+			s.o.Logger.WarnContext(ctx, "deferred requests cannot be looked for; it is tried again", "error", err)
 		}
 		if !worked || err != nil {
 			pause(ctx, o.Poll)
