@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/go-sql-driver/mysql"
 )
 
 // checkServer looks at what the decision rests on. A setting that breaks an
@@ -20,6 +22,9 @@ func (s *Store) checkServer(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.o.ReadTimeout)
 	defer cancel()
+	if err := s.checkLocks(ctx); err != nil {
+		return err
+	}
 	vars, err := s.variables(ctx)
 	if err != nil {
 		return s.translate("read the server's settings", err)
@@ -32,6 +37,20 @@ func (s *Store) checkServer(ctx context.Context) error {
 		return errors.New("binlog_format is STATEMENT: READ COMMITTED cannot write with it, set it to ROW")
 	}
 	return errors.Join(s.checkColumns(ctx), s.checkIndexes(ctx))
+}
+
+// checkLocks refuses a server that does not know the locking reads of this program:
+// it would be found out by the first user whose row somebody has. What it knows it
+// tells by itself, whatever its version is called.
+func (s *Store) checkLocks(ctx context.Context) error {
+	q := query{d: s.d}
+	q.reset("SELECT user_id FROM users WHERE 1 = 0" + s.d.skipLocked)
+	err := scanRows(ctx, s.reads, &q, func(*sql.Rows) error { return nil })
+	if e, ok := errors.AsType[*mysql.MySQLError](err); ok && e.Number == erSyntax {
+		return fmt.Errorf("the database server (version %s) does not know SELECT … FOR UPDATE SKIP LOCKED:"+
+			" MySQL 8.0 or later is needed, or MariaDB 10.6 or later: %w", s.version, err)
+	}
+	return s.translate("try to lock rows", err)
 }
 
 func (s *Store) variables(ctx context.Context) (map[string]string, error) {

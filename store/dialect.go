@@ -15,9 +15,13 @@ type dialect struct {
 
 	begin      string // opens a transaction; empty where sessions run without autocommit
 	forUpdate  string // suffix of a locking read
-	skipLocked string // suffix of a locking read that passes over locked rows
+	skipLocked string // suffix of a locking read that passes over locked rows, where the engine can
+	passesOver bool   // it can
 	now        string // the database's clock, in the form of a time column
 	identity   string // expression that names the server
+	// byKey follows a table whose rows are to be locked by their primary key: MySQL
+	// would go through a small table, and wait for rows that nobody asked for.
+	byKey string
 	// byIndex follows a table that is to be read by that index alone, where the
 	// engine would choose another.
 	byIndex func(index string) string

@@ -21,6 +21,7 @@ import (
 type serverInfo struct {
 	version  string
 	mariadb  bool
+	tidb     bool
 	identity string // expression that names the server
 }
 
@@ -30,7 +31,9 @@ func mysqlDialect(server serverInfo) *dialect {
 		migrations:  "mysql",
 		forUpdate:   " FOR UPDATE",
 		skipLocked:  " FOR UPDATE SKIP LOCKED",
+		passesOver:  true,
 		now:         "UTC_TIMESTAMP(3)",
+		byKey:       " FORCE INDEX (PRIMARY)",
 		byIndex:     func(index string) string { return " FORCE INDEX (" + index + ")" },
 		later:       mysqlLater,
 		identity:    server.identity,
@@ -41,6 +44,9 @@ func mysqlDialect(server serverInfo) *dialect {
 	}
 	if server.mariadb {
 		d.name = "mariadb"
+	}
+	if server.tidb { // it takes the words, and then no lock (https://github.com/pingcap/tidb/issues/69720)
+		d.skipLocked, d.passesOver = d.forUpdate, false
 	}
 	return d
 }
@@ -154,10 +160,12 @@ func probe(ctx context.Context, h *hosts, timeout time.Duration) (server serverI
 	defer func() { err = errors.Join(err, db.Close()) }()
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	if err := db.QueryRowContext(ctx, "SELECT VERSION()").Scan(&server.version); err != nil {
+	var comment string
+	if err := db.QueryRowContext(ctx, "SELECT VERSION(), @@version_comment").Scan(&server.version, &comment); err != nil {
 		return server, fmt.Errorf("ask the server for its version: %w", err)
 	}
 	server.mariadb = strings.Contains(server.version, "MariaDB")
+	server.tidb = isTiDB(server.version, comment)
 	// MariaDB below 10.6.16 and 10.11.6 has no identity of its own.
 	candidates := []string{"@@server_uuid"}
 	if server.mariadb {
@@ -171,6 +179,10 @@ func probe(ctx context.Context, h *hosts, timeout time.Duration) (server serverI
 	}
 	return server, fmt.Errorf("ask the server for its identity: %w", err)
 }
+
+// isTiDB tells TiDB by what it says of itself: its version may be configured to be
+// that of a MySQL.
+func isTiDB(version, comment string) bool { return strings.Contains(version+comment, "TiDB") }
 
 // driverLog sends what the driver has to say (a connection it gave up, mostly)
 // to the log at debug level: the error itself reaches its caller.
@@ -226,6 +238,7 @@ const (
 	erBinlogImpossible  = 1598 // MySQL: the log's disk failed during COMMIT, the server ends itself
 	erUnknownCom        = 1047 // a proxy or cluster node that is not ready
 	erTableDenied       = 1142
+	erSyntax            = 1064
 	erBadTable          = 1146
 )
 

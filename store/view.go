@@ -32,7 +32,7 @@ func newView() *view {
 // lockUsers is always the first statement of a transaction. The row lock makes
 // everything read after it final for these users. lock ends a locking read.
 func (t *transaction) lockUsers(v *view, group []*pending, lock string) error {
-	t.q.reset("SELECT user_id, balance, " + t.d.now + ", " + t.d.identity + " FROM users WHERE user_id IN ")
+	t.q.reset("SELECT user_id, balance, " + t.d.now + ", " + t.d.identity + " FROM users" + t.d.byKey + " WHERE user_id IN ")
 	list(t.q, usersOf(group))
 	t.q.add(" ORDER BY user_id" + lateLock(lock))
 	return t.rows(func(rows *sql.Rows) error {
@@ -140,7 +140,7 @@ func (t *transaction) lockStock(v *view, fresh []*pending) error {
 		return nil
 	}
 	slices.Sort(skus)
-	t.q.reset("SELECT sku, available FROM stock WHERE sku IN ")
+	t.q.reset("SELECT sku, available FROM stock" + t.d.byKey + " WHERE sku IN ")
 	list(t.q, slices.Compact(skus))
 	t.q.add(" ORDER BY sku" + t.d.forUpdate)
 	return t.rows(func(rows *sql.Rows) error {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"github.com/oncegate/oncegate/order"
@@ -17,6 +18,9 @@ type worker struct {
 	queue chan *pending
 	held  *pending // taken from the queue, but too large for the group before
 	q     query    // reused between transactions
+	// theirs is until when those who come go before whoever waits for a row: of the
+	// time that a row is held, others have half.
+	theirs time.Time
 }
 
 // Retries of a group. With an unknown commit there is no limit but the time:
@@ -90,20 +94,11 @@ func (w *worker) gather(first *pending) []*pending {
 	return group
 }
 
-// attempted is a group and how often it was tried.
-type attempted struct {
-	group  []*pending
-	times  int
-	locked bool // somebody has a row that it needs, and nobody was let go first since
-	// passing decides those whose rows nobody has, and leaves the others.
-	passing bool
-}
-
 // decide tries a group until each of its commands has an answer. What cannot be
 // told apart is retried whole; what one command caused is retried one by one,
 // round by round, so that it costs its neighbours no more than one turn. Where
-// somebody has the row of a user, the others are decided together before it is
-// waited for once more, and so is what has gathered meanwhile.
+// somebody has the row of a user, the others are decided together before anything
+// is waited for once more, and what has gathered meanwhile goes before it, too.
 func (w *worker) decide(group []*pending) {
 	var a attempted
 	todo := []attempted{{group: group}}
@@ -129,56 +124,38 @@ func (w *worker) decide(group []*pending) {
 			todo = a.appendRest(todo, tried)
 			continue
 		}
-		a.times++
-		switch {
-		case len(a.group) > 1 && f.users && !a.passing && w.s.d.skipLocked != "":
-			todo = append(todo, attempted{group: a.group, times: a.times, passing: true})
-		case len(a.group) > 1 && f.fault != faultConflict && f.fault != faultUnavailable:
-			for _, p := range a.group {
-				todo = append(todo, attempted{group: []*pending{p}})
-			}
-		case f.fault == faultPermanent:
-			w.giveUp(a.group, fmt.Errorf("%w: %w", order.ErrInternal, f.err))
-		case w.again(a, f):
-			a.locked = f.fault == faultLockWait
-			todo = append(todo, a)
-		default:
-			w.giveUp(a.group, fmt.Errorf("%w: %w", order.ErrUnavailable, f.err))
-		}
+		todo = w.after(a, f, todo)
 	}
 }
 
-// appendRest adds those whom an attempt has left without an answer. They have an
-// account now; or they were passed over, and stay together while some of so many
-// were not: most of them were locked by others for a moment only, and one by one
-// they would be overtaken by those who come. When nobody's row was free, each waits
-// for its own.
-func (a attempted) appendRest(todo []attempted, tried int) []attempted {
-	switch {
-	case len(a.group) == 0:
-		return todo
-	case !a.passing:
-		return append(todo, attempted{group: a.group})
-	case len(a.group) < tried:
-		return append(todo, attempted{group: a.group, times: a.times, locked: true})
+// after adds what is to be tried again of an attempt that failed, and answers the
+// rest of it.
+func (w *worker) after(a attempted, f *failure, todo []attempted) []attempted {
+	a.times++
+	if a.locked && f.fault == faultLockWait {
+		w.theirs = w.s.o.Now().Add(w.s.o.LockWaitTimeout)
 	}
-	for _, p := range a.group {
-		todo = append(todo, attempted{group: []*pending{p}, locked: true})
+	users := byUser(a.group)
+	switch {
+	case f.users && len(users) > 1 && !a.passing && w.s.d.passesOver:
+		return slices.Insert(todo, 0, attempted{group: a.group, times: a.times, passing: true})
+	case f.users && len(users) > 1:
+		for _, theirs := range users {
+			todo = append(todo, attempted{group: theirs})
+		}
+	case !f.users && len(a.group) > 1 && f.fault != faultConflict && f.fault != faultUnavailable:
+		for _, p := range a.group {
+			todo = append(todo, attempted{group: []*pending{p}})
+		}
+	case f.fault == faultPermanent:
+		w.giveUp(a.group, fmt.Errorf("%w: %w", order.ErrInternal, f.err))
+	case w.again(a, f):
+		a.locked, a.let = f.fault == faultLockWait, false
+		todo = append(todo, a)
+	default:
+		w.giveUp(a.group, fmt.Errorf("%w: %w", order.ErrUnavailable, f.err))
 	}
 	return todo
-}
-
-// next takes the first group of the list, or what has gathered meanwhile when that
-// one would wait for a row.
-func (w *worker) next(todo []attempted) (attempted, []attempted) {
-	a := &todo[0]
-	if a.locked && len(todo) <= w.s.o.MaxBatch {
-		if p := w.waiting(); p != nil {
-			a.locked = false
-			return attempted{group: w.gather(p)}, todo
-		}
-	}
-	return *a, todo[1:]
 }
 
 func (s *Store) logPanic(p any) {
