@@ -2,11 +2,14 @@ package store
 
 import (
 	"database/sql"
+	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/go-sql-driver/mysql"
+	"github.com/pressly/goose/v3"
 	"github.com/stretchr/testify/require"
 
 	"github.com/oncegate/oncegate/order/ordertest"
@@ -126,4 +129,23 @@ func TestNoVariableIsSetTwice(t *testing.T) {
 		want["session_track_gtids"] = "own_gtid"
 		require.Equal(t, want, c.Params, param)
 	}
+}
+
+// A step of the schema can be taken back, and be made again.
+func TestTheNewestStepOfTheSchemaCanBeTakenBack(t *testing.T) {
+	t.Parallel()
+	onEngines(t, func(t *testing.T, dsn string) {
+		require.NoError(t, withProvider(t.Context(), Options{DSN: dsn}, func(p *goose.Provider) error {
+			_, down := p.Down(t.Context())
+			_, up := p.Up(t.Context())
+			return errors.Join(down, up)
+		}))
+		h := openHarness(t, Options{DSN: dsn})
+		if h.d.name == "sqlite" {
+			return
+		}
+		indexes, err := h.indexes(t.Context())
+		require.NoError(t, err)
+		require.False(t, slices.ContainsFunc(indexes, func(i index) bool { return i.name == "idx_consumed_created" }), "nothing reads it")
+	})
 }
