@@ -114,7 +114,7 @@ func (s *Store) connect(ctx context.Context) error {
 }
 
 // unlimited opens a pool for statements that may run for as long as a table is
-// large: migrations and audits. Their contexts bound them.
+// large: migrations and audits. Who asks for them ends them by their context.
 func (s *Store) unlimited() (*sql.DB, error) {
 	if path, ok := strings.CutPrefix(s.o.DSN, sqliteScheme); ok {
 		db, err := sql.Open("sqlite", s.o.sqliteDSN(path))
@@ -126,6 +126,9 @@ func (s *Store) unlimited() (*sql.DB, error) {
 	return s.hosts.open(func(c *mysql.Config) *mysql.Config {
 		c = s.o.session(c, s.d.name == "mariadb", true)
 		c.ReadTimeout, c.WriteTimeout = 0, 0
+		// A change of a table waits until nobody uses it, and whoever comes waits
+		// behind it: a year by default.
+		c.Params["lock_wait_timeout"] = seconds(s.o.LockWaitTimeout)
 		return c
 	})
 }
