@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"net"
 	"time"
 
 	"github.com/ThreeDotsLabs/watermill"
@@ -26,8 +27,15 @@ type AMQPOptions struct {
 }
 
 const (
-	amqpDialTimeout = 5 * time.Second
-	amqpHeartbeat   = 10 * time.Second
+	amqpDialTimeout = 5 * time.Second // and that of the handshake after it
+	// amqpHeartbeat is how often the broker gives a sign of life. After three times
+	// that without one it counts as lost, which frees whatever waits for it.
+	amqpHeartbeat = 5 * time.Second
+	// amqpTimeout bounds a subscription. A publication has the deadline of its
+	// message.
+	amqpTimeout = 10 * time.Second
+	// amqpReconnectDelay bounds the wait between attempts to connect again.
+	amqpReconnectDelay = 10 * time.Second
 )
 
 var errNoDelivery = errors.New("the channel is closed")
@@ -38,24 +46,44 @@ func openAMQP(o BrokerOptions) (message.Subscriber, message.Publisher, error) {
 	if _, err := amqp091.ParseURI(o.AMQP.URL); err != nil {
 		return nil, nil, errors.New("consumer: amqp: the URL cannot be read") // the parser's error quotes it, password and all
 	}
-	settings := o.amqp()
-	subscriber := newLazySubscriber(func() (message.Subscriber, error) {
-		return amqp.NewSubscriber(settings, adapted(o.Logger))
-	})
-	publishing := settings
+	settings, publishing := o.amqp(), o.amqp()
 	publishing.TopologyBuilder = &queueBuilder{}
 	publishing.Publish.ConfirmDelivery = true
-	publisher := newLazyPublisher(func() (message.Publisher, error) {
+	subscriber := &boundedSubscriber{wires: amqpWires(&settings), limit: amqpTimeout}
+	subscriber.inner = newLazySubscriber(func() (message.Subscriber, error) {
+		return amqp.NewSubscriber(settings, adapted(o.Logger))
+	})
+	publisher := &boundedPublisher{wires: amqpWires(&publishing)}
+	publisher.inner = newLazyPublisher(func() (message.Publisher, error) {
 		return amqp.NewPublisher(publishing, adapted(o.Logger))
 	})
 	return subscriber, publisher, nil
 }
 
+// amqpWires are those of a client with these settings.
+func amqpWires(c *amqp.Config) *wires {
+	w := &wires{dialing: amqpDialTimeout}
+	c.Connection.AmqpConfig.Dial = func(network, addr string) (net.Conn, error) {
+		conn, err := w.Dial(network, addr)
+		if err != nil {
+			return nil, err
+		}
+		// Until the handshake is done, then the client's heartbeats take over.
+		if err := conn.SetDeadline(time.Now().Add(amqpDialTimeout)); err != nil {
+			return nil, errors.Join(err, conn.Close())
+		}
+		return conn, nil
+	}
+	return w
+}
+
 func (o *BrokerOptions) amqp() amqp.Config {
 	c := amqp.NewDurablePubSubConfig(o.AMQP.URL, amqp.GenerateQueueNameTopicNameWithSuffix(o.Group))
 	c.Connection.AmqpConfig = &amqp091.Config{
-		Dial: amqp091.DefaultDial(amqpDialTimeout), Heartbeat: amqpHeartbeat, Locale: "en_US", TLSClientConfig: o.AMQP.TLS,
+		Heartbeat: amqpHeartbeat, Locale: "en_US", TLSClientConfig: o.AMQP.TLS.Clone(), // the client writes in it
 	}
+	c.Connection.Reconnect = amqp.DefaultReconnectConfig()
+	c.Connection.Reconnect.BackoffMaxInterval = amqpReconnectDelay
 	c.Marshaler = lenientMarshaler{}
 	c.Queue.Arguments = amqp091.Table(o.AMQP.QueueArguments)
 	return c

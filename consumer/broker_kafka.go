@@ -24,7 +24,7 @@ const (
 	kafkaDialTimeout = 5 * time.Second
 	kafkaTimeout     = 10 * time.Second
 	// kafkaHandover is how long a member may take to give up its partitions, with
-	// a message in hand. Who joins meanwhile is answered after that, so a read
+	// a message in hand. Who joins meanwhile is answered after that, so its reads
 	// must be allowed to take longer: or it gives up, and the group begins again.
 	kafkaHandover = 40 * time.Second
 )
@@ -40,13 +40,15 @@ func openKafka(o BrokerOptions) (message.Subscriber, message.Publisher, error) {
 	if err := settings.Validate(); err != nil {
 		return nil, nil, fmt.Errorf("consumer: kafka: %w", err)
 	}
-	publishing := *settings
+	publishing, cord := *settings, &wires{dialing: kafkaDialTimeout}
 	publishing.Net.ReadTimeout = kafkaTimeout
+	publishing.Net.Proxy.Enable, publishing.Net.Proxy.Dialer = true, cord
 	subscriber := &kafkaSubscriber{
 		subscriptions: subscriptions{closing: make(chan struct{})},
-		brokers:       o.Kafka.Brokers, group: o.Group, settings: settings, logger: o.Logger,
+		brokers:       o.Kafka.Brokers, group: o.Group, settings: settings, timeout: kafkaTimeout, logger: o.Logger,
 	}
-	publisher := newLazyPublisher(func() (message.Publisher, error) {
+	publisher := &boundedPublisher{wires: cord}
+	publisher.inner = newLazyPublisher(func() (message.Publisher, error) {
 		return kafka.NewPublisher(kafka.PublisherConfig{
 			Brokers:               o.Kafka.Brokers,
 			Marshaler:             kafka.DefaultMarshaler{},

@@ -144,7 +144,11 @@ func (c *Consumer) work(ctx context.Context) {
 func (c *Consumer) subscribe(ctx context.Context) (subscribed bool, err error) {
 	life, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
+	// Nothing is in hand yet: a subscription that does not come about is not waited
+	// for at the end.
+	settled := context.AfterFunc(ctx, cancel)
 	messages, err := c.o.Subscriber.Subscribe(life, c.o.Topic)
+	settled()
 	if err != nil {
 		return false, fmt.Errorf("subscribe: %w", err)
 	}

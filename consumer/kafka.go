@@ -2,10 +2,13 @@ package consumer
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strconv"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/IBM/sarama"
 	"github.com/ThreeDotsLabs/watermill-kafka/v3/pkg/kafka"
@@ -18,24 +21,30 @@ type kafkaSubscriber struct {
 	brokers  []string
 	group    string
 	settings *sarama.Config
+	timeout  time.Duration // for an answer that waits for nobody
 	logger   *slog.Logger
 }
 
 // Subscribe implements [message.Subscriber]. It joins the group as a member of
 // its own, and returns when that has its share of the partitions, which may be
 // none. Each of them delivers one message at a time. The subscription ends when
-// the broker is lost.
+// the broker is lost, which a silent one is after some 40 s.
 func (s *kafkaSubscriber) Subscribe(ctx context.Context, topic string) (<-chan *message.Message, error) {
 	ctx, end, err := s.begin(ctx)
 	if err != nil {
 		return nil, err
 	}
-	group, err := sarama.NewConsumerGroup(s.brokers, s.group, s.settings)
+	r := &kafkaReader{s: s, out: make(chan *message.Message), joined: make(chan struct{})}
+	r.wires = &wires{dialing: kafkaDialTimeout, readLimit: r.readLimit}
+	// Until it has joined it has nothing to leave, and no answer is worth a wait.
+	joining := context.AfterFunc(ctx, r.wires.close)
+	defer joining()
+	group, err := sarama.NewConsumerGroup(s.brokers, s.group, r.settings())
 	if err != nil {
+		r.wires.close()
 		end()
 		return nil, fmt.Errorf("open the group %s: %w", s.group, err)
 	}
-	r := &kafkaReader{s: s, out: make(chan *message.Message), joined: make(chan struct{})}
 	ended := make(chan error, 1)
 	go func() {
 		defer end()
@@ -62,33 +71,110 @@ type kafkaReader struct {
 	out    chan *message.Message
 	once   sync.Once
 	joined chan struct{}
+	wires  *wires
+	// patience is until when an answer may take its time, in Unix nanoseconds.
+	patience atomic.Int64
 }
 
 var _ sarama.ConsumerGroupHandler = (*kafkaReader)(nil)
 
+// settings are those of a member of its own.
+func (r *kafkaReader) settings() *sarama.Config {
+	c := *r.s.settings
+	c.Net.Proxy.Enable, c.Net.Proxy.Dialer = true, r.wires
+	strategies := make([]sarama.BalanceStrategy, 0, len(c.Consumer.Group.Rebalance.GroupStrategies))
+	for _, strategy := range c.Consumer.Group.Rebalance.GroupStrategies {
+		strategies = append(strategies, tellingStrategy{strategy, r.joins})
+	}
+	c.Consumer.Group.Rebalance.GroupStrategies = strategies
+	return &c
+}
+
+// tellingStrategy tells when its member joins, for then it is asked for its name.
+type tellingStrategy struct {
+	sarama.BalanceStrategy
+	joins func()
+}
+
+// Name implements [sarama.BalanceStrategy].
+func (s tellingStrategy) Name() string {
+	s.joins()
+	return s.BalanceStrategy.Name()
+}
+
+// joins lets the answers of the broker take their time: it waits for the others
+// of the group.
+func (r *kafkaReader) joins() {
+	r.patience.Store(time.Now().Add(kafkaHandover + r.s.timeout).UnixNano())
+}
+
+// readLimit is when a read that begins now counts as unanswered.
+func (r *kafkaReader) readLimit(now time.Time) time.Time {
+	return time.Unix(0, max(now.Add(r.s.timeout).UnixNano(), r.patience.Load()))
+}
+
+// part lets the client leave its group once ctx has ended, and then hangs up.
+func (r *kafkaReader) part(ctx context.Context, left <-chan struct{}) {
+	select {
+	case <-ctx.Done():
+	case <-left:
+		return
+	}
+	limit := time.NewTimer(farewell)
+	defer limit.Stop()
+	select {
+	case <-limit.C:
+		r.wires.close()
+	case <-left:
+	}
+}
+
+// brokerLost tells whether a fault in the group is that its coordinator cannot be
+// reached: the client would try to join there again, and wait.
+func brokerLost(fault error) bool {
+	var (
+		partition *sarama.ConsumerError
+		answer    sarama.KError
+	)
+	return !errors.As(fault, &partition) && !errors.As(fault, &answer)
+}
+
 // run reads from session to session until ctx ends or one does not come about,
 // and leaves the group.
 func (r *kafkaReader) run(ctx context.Context, group sarama.ConsumerGroup, topic string) (err error) {
-	var telling sync.WaitGroup
-	telling.Go(func() {
-		for err := range group.Errors() {
-			r.s.logger.WarnContext(ctx, "a fault in the consumer group", "topic", topic, "error", err)
+	reading, lose := context.WithCancelCause(ctx)
+	defer lose(nil)
+	var aside sync.WaitGroup
+	aside.Go(func() {
+		for fault := range group.Errors() {
+			r.s.logger.WarnContext(ctx, "a fault in the consumer group", "topic", topic, "error", fault)
+			if brokerLost(fault) {
+				lose(fault)
+			}
 		}
 	})
+	left := make(chan struct{})
+	aside.Go(func() { r.part(reading, left) })
 	for err == nil {
-		if err = group.Consume(ctx, []string{topic}, r); err == nil {
-			err = ctx.Err()
+		if err = group.Consume(reading, []string{topic}, r); err == nil {
+			err = context.Cause(reading)
 		}
+		r.patience.Store(0)
 	}
+	lose(err)
 	if cerr := group.Close(); cerr != nil && ctx.Err() == nil {
 		r.s.logger.DebugContext(ctx, "the consumer group was not left in order", "error", cerr)
 	}
-	telling.Wait()
+	close(left)
+	r.wires.close()
+	aside.Wait()
 	return err
 }
 
 // Setup implements [sarama.ConsumerGroupHandler].
 func (r *kafkaReader) Setup(sarama.ConsumerGroupSession) error {
+	r.patience.Store(0)
+	r.wires.hasten() // the first heartbeat is on its way
 	r.once.Do(func() { close(r.joined) })
 	return nil
 }

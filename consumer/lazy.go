@@ -15,36 +15,59 @@ type lazy[T io.Closer] struct {
 	open func() (T, error)
 
 	mu     sync.Mutex
-	opened bool
 	closed bool
-	it     T
+	last   *attempt[T] // that has succeeded, or is under way
 }
 
+// attempt is shared by all who need its result: one after the other they would
+// wait for a silent broker as many times as they are.
+type attempt[T any] struct{ result func() (T, error) }
+
 func (l *lazy[T]) get() (it T, err error) {
+	a := l.attempt()
+	if a == nil {
+		return it, errors.New("closed")
+	}
+	if it, err = a.result(); err != nil {
+		l.forget(a)
+	}
+	return it, err
+}
+
+// attempt returns the last one or a new one, or nil after Close.
+func (l *lazy[T]) attempt() *attempt[T] {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
-		return it, errors.New("closed")
-	}
-	if !l.opened {
-		if l.it, err = l.open(); err != nil {
-			return it, err
-		}
-		l.opened = true
-	}
-	return l.it, nil
-}
-
-// Close closes what was opened.
-func (l *lazy[T]) Close() error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	opened := l.opened && !l.closed
-	l.closed = true
-	if !opened {
 		return nil
 	}
-	return l.it.Close()
+	if l.last == nil {
+		l.last = &attempt[T]{sync.OnceValues(l.open)}
+	}
+	return l.last
+}
+
+func (l *lazy[T]) forget(a *attempt[T]) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.last == a {
+		l.last = nil
+	}
+}
+
+// Close closes what was opened, or is being opened.
+func (l *lazy[T]) Close() error {
+	l.mu.Lock()
+	a := l.last
+	l.last, l.closed = nil, true
+	l.mu.Unlock()
+	if a == nil {
+		return nil
+	}
+	if it, err := a.result(); err == nil {
+		return it.Close()
+	}
+	return nil
 }
 
 type lazySubscriber struct{ lazy[message.Subscriber] }
