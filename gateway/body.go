@@ -6,6 +6,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"os"
 	"strings"
 	"sync"
 
@@ -57,11 +58,22 @@ func (b *bodies) read(r *http.Request, limit int, room func() bool) (string, *pr
 	case errors.Is(err, errNoRoom):
 		return "", newProblem(CodeOverloaded), nil
 	case err != nil:
-		p := newProblem(CodeInvalidRequest)
-		p.faults = []order.FieldFault{{Reason: "did not arrive whole"}}
-		return "", p, fmt.Errorf("read the body: %w", err)
+		return "", cutShort(err), fmt.Errorf("read the body: %w", err)
 	}
 	return body, nil, nil
+}
+
+// cutShort is a body that ended early. One that was too slow, or whose connection
+// broke, is not the sender's to correct: the same again may arrive.
+func cutShort(err error) *problem {
+	p := newProblem(CodeInvalidRequest)
+	p.faults = []order.FieldFault{{Reason: "did not arrive whole"}}
+	if errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, io.ErrUnexpectedEOF) {
+		again := true
+		p.retryable = &again
+		p.detail = "The body did not arrive whole. Send the same request again; nothing was claimed."
+	}
+	return p
 }
 
 var (

@@ -46,6 +46,9 @@ type exchange struct {
 	who    Identity
 	inside bool // has a place among the requests in flight
 
+	started   time.Time // when the header was there
+	unguarded bool      // asks for an order that sending it again would make again
+
 	// What is known of the outcome, for the log.
 	code   Code
 	known  order.Outcome // what the problem said of the order
@@ -76,11 +79,10 @@ func (x *exchange) set(name, value string) {
 func (s *Server) handle(ep endpoint) gin.HandlerFunc {
 	m := s.o.Metrics.route(ep.name)
 	return s.traced(&ep, func(c *gin.Context) {
-		started := s.o.Now()
-		x := &exchange{s: s, w: c.Writer, r: c.Request, params: c.Params, t: s.o.Tuning()}
+		x := &exchange{s: s, w: c.Writer, r: c.Request, params: c.Params, t: s.o.Tuning(), started: s.o.Now()}
 		x.id = requestID(x.r, keyInPath(x.params))
 		x.set("X-Request-Id", x.id)
-		defer x.end(&ep, m, started)
+		defer x.end(&ep, m)
 		if (ep.quiet || x.placed()) && (ep.scope == "" || x.allowed(ep.scope) && x.asksOnly(ep.query)) {
 			ep.serve(x)
 		}
@@ -165,10 +167,10 @@ func (x *exchange) asksOnly(known []string) bool {
 }
 
 // end recovers from a panic, counts and logs, whatever happened.
-func (x *exchange) end(ep *endpoint, m *routeMetrics, started time.Time) {
+func (x *exchange) end(ep *endpoint, m *routeMetrics) {
 	x.leave()
 	status, abort := x.recovered(recover())
-	took := x.s.o.Now().Sub(started)
+	took := x.s.o.Now().Sub(x.started)
 	m.observe(x.answer.Kind, status, took)
 	x.log(ep, status, took)
 	if abort {
@@ -213,6 +215,9 @@ func (x *exchange) problem(p *problem, cause error) {
 
 func (x *exchange) write(p *problem, cause error) {
 	x.leave()
+	if x.unguarded && p.outcome == order.OutcomeUnknown {
+		p.mayDouble()
+	}
 	x.code, x.known, x.cause = p.code, p.outcome, cause
 	x.s.o.Metrics.problem(p.code)
 	x.s.o.Renderer.writeProblem(x.w, p, x.id)

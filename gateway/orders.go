@@ -41,12 +41,18 @@ func (x *exchange) submit(op order.Operation, limit int, decode func(string) dra
 		x.problem(problemOf(err), nil)
 		return
 	}
-	x.digest = c.Digest
+	x.digest, x.unguarded = c.Digest, !c.Guarded()
 	cost := float64(len(c.Lines))
 	if !x.charged(cost) {
 		return
 	}
-	wait := preferredWait(x.r.Header, x.t.MaxWait)
+	preferred := preferredWait(x.r.Header, x.t.MaxWait)
+	wait := preferred
+	if wait > 0 {
+		// The body's time is a part of it. That for the answer begins with the header,
+		// too, and has room for the longest wait or the slowest body, not for both.
+		wait = max(0, wait-x.s.o.Now().Sub(x.started))
+	}
 	// Without an address to ask at there is nothing to say in a 202.
 	later := op == order.CreateBatch && statusURL(key) != "" && prefersLater(x.r.Header)
 	var a order.Answer
@@ -59,8 +65,8 @@ func (x *exchange) submit(op order.Operation, limit int, decode func(string) dra
 		x.s.rates.giveBack(x.who.UserID, cost, &x.t)
 	}
 	crashpoint.Hit(crashpoint.BeforeAnswer)
-	if wait > 0 && !later {
-		x.set("Preference-Applied", "wait="+strconv.Itoa(int(wait/time.Second)))
+	if preferred > 0 && !later {
+		x.set("Preference-Applied", "wait="+strconv.Itoa(int(preferred/time.Second)))
 	}
 	if err != nil {
 		p := problemOf(err)

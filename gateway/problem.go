@@ -34,6 +34,14 @@ func newProblem(code Code) *problem {
 	return p
 }
 
+// mayDouble has a problem of unknown outcome not call for the request again: there
+// is no key that would settle it.
+func (p *problem) mayDouble() {
+	again := false
+	p.retryable = &again
+	p.detail = "The order may have been made. Without a key the same request could make another: look among your orders before you send it again."
+}
+
 func (p *problem) withDetail(detail string) *problem {
 	p.detail = detail
 	return p

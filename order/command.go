@@ -3,6 +3,7 @@ package order
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"slices"
 	"strconv"
 	"time"
 	"unicode"
@@ -77,6 +78,12 @@ func NewCommand(op Operation, userID string, key Key, lines []Line) (*Command, e
 	c := &Command{UserID: userID, Key: key, Operation: op, Lines: lines}
 	c.Digest = digest(op, lines)
 	return c, nil
+}
+
+// Guarded reports whether the command can be sent again and make no second order:
+// it has a key, or each of its lines a business number.
+func (c *Command) Guarded() bool {
+	return c.Key != "" || !slices.ContainsFunc(c.Lines, func(l Line) bool { return l.ExternalOrderNo == "" })
 }
 
 func (l *Line) appendFaults(faults []FieldFault, prefix string, numbered bool) []FieldFault {
