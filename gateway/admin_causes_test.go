@@ -75,6 +75,8 @@ func TestTheLogTellsWhyAnOperatorWasNotServed(t *testing.T) {
 			require.Equal(t, "admin request", line["msg"])
 			require.Equal(t, r.header.Get("X-Request-Id"), line["request_id"])
 			require.Equal(t, u.err.Error(), line["cause"])
+			level := map[int]string{http.StatusOK: "INFO", http.StatusInternalServerError: "ERROR", http.StatusServiceUnavailable: "WARN"}[c.status]
+			require.Equal(t, level, line["level"], "an outage is not this program's fault")
 		})
 	}
 }

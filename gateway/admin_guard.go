@@ -40,6 +40,8 @@ func (a *Admin) handle(route string, open openness, serve http.HandlerFunc) http
 			level := slog.LevelDebug
 			switch {
 			case open == forProbes: // a change of health has a line of its own
+			case rec.status == http.StatusServiceUnavailable:
+				level = slog.LevelWarn // an outage is not this program's fault
 			case rec.status >= http.StatusInternalServerError:
 				level = slog.LevelError
 			case r.Method != http.MethodGet, rec.status >= http.StatusBadRequest, rec.cause != nil:
