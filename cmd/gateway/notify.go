@@ -61,6 +61,11 @@ func (s supervisor) tell(ctx context.Context, state string) error {
 		return fmt.Errorf("tell the service manager: %w", err)
 	}
 	defer func() { _ = conn.Close() }()
+	// The manager may be too busy to take it: then its socket is full.
+	deadline, _ := ctx.Deadline()
+	if err := conn.SetWriteDeadline(deadline); err != nil {
+		return fmt.Errorf("tell the service manager: %w", err)
+	}
 	if _, err := conn.Write([]byte(state)); err != nil {
 		return fmt.Errorf("tell the service manager: %w", err)
 	}

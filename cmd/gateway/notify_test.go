@@ -173,3 +173,13 @@ func TestAGatewayThatDoesNotAnswerGivesNoSignOfLife(t *testing.T) {
 	})
 	m.hearsNothing()
 }
+
+// A manager that takes nothing off its socket holds nobody up: the signs of life, a
+// reload and the end wait for what they tell it.
+func TestAManagerThatDoesNotListenIsNotWaitedFor(t *testing.T) {
+	t.Parallel()
+	m := newManager(t)
+	require.Eventually(t, func() bool {
+		return supervisor{socket: m.socket}.tell(t.Context(), stateAlive) != nil
+	}, time.Minute, time.Millisecond, "its socket is never full")
+}
