@@ -83,6 +83,9 @@ func (a *App) openConsumer(ctx context.Context, cfg *configs.Config) error {
 		return err
 	}
 	health := a.consumerHealth(ledger, events)
+	if err := registerHealth(registry, health); err != nil {
+		return err
+	}
 	// Opened before anything is read, and so closed after the last message in hand
 	// is dealt with: until then it tells that the consumer stops.
 	if cfg.Admin.Listen != "" {

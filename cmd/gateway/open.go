@@ -74,6 +74,9 @@ func (a *App) open(ctx context.Context, cfg *configs.Config) error {
 		Tuning: a.settings.orderTuning,
 	})
 	health := a.health(ledger, filter)
+	if err := registerHealth(registry, health); err != nil {
+		return err
+	}
 	a.openInsight(filter, health)
 	a.background("watch of health", func(ctx context.Context) { watchHealth(ctx, health, a.moved) })
 	if err := a.openAdmin(ctx, cfg, gateway.AdminOptions{
