@@ -11,11 +11,16 @@ import (
 	"github.com/oncegate/oncegate/loadtest/mark"
 	"github.com/oncegate/oncegate/loadtest/measure"
 	"github.com/oncegate/oncegate/loadtest/result"
+	"github.com/oncegate/oncegate/loadtest/verdict"
 )
 
 // leastSent is the share of the planned starts below which a run does not show
 // what it was asked to show.
 const leastSent = 0.99
+
+// leastServed is the share of the keys below which a run shows little of orders: most
+// customers went away without one, and not because all was sold.
+const leastServed = 0.5
 
 // result gathers the numbers of the run; the verdict is still to come.
 func (r *run) result(cases []*history.Case) *result.Result {
@@ -58,12 +63,12 @@ func (r *run) result(cases []*history.Case) *result.Result {
 		planned = func(time.Duration) float64 { return 0 }
 	}
 	out.Series = result.NewSeries(cases, planned)
-	out.Valid = r.validity(out)
+	out.Valid = r.validity(out, verdict.CountServed(cases))
 	r.addMarks(out)
 	return out
 }
 
-func (r *run) validity(out *result.Result) result.Validity {
+func (r *run) validity(out *result.Result, served verdict.Served) result.Validity {
 	t := out.Totals
 	v := result.Validity{Reasons: []string{}}
 	add := func(format string, args ...any) { v.Reasons = append(v.Reasons, fmt.Sprintf(format, args...)) }
@@ -72,6 +77,11 @@ func (r *run) validity(out *result.Result) result.Validity {
 		add("nothing was sent")
 	case out.Outcome(measure.Created) == nil && out.Outcome(measure.Replayed) == nil:
 		add("nobody was answered with an order: the run shows nothing of orders")
+	case float64(served.Ordered+served.SoldOut) < leastServed*float64(served.Keys):
+		add("%d of %d keys were answered with an order: the run shows little of orders", served.Ordered, served.Keys)
+	}
+	if served.Refused > served.Ordered {
+		add("%d keys were refused for a balance or a number: users need accounts that last (--create-users, --balance)", served.Refused)
 	}
 	if made := t.Planned - t.DroppedStarts; float64(made) < leastSent*float64(t.Planned) {
 		add("%d of %d planned starts were made (%.1f%%): there was room for %d requests at once", made, t.Planned, 100*float64(made)/float64(t.Planned), r.MaxInFlight)

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/oncegate/oncegate/loadtest/decimal"
-	"github.com/oncegate/oncegate/loadtest/drive"
 	"github.com/oncegate/oncegate/loadtest/verdict"
 	"github.com/oncegate/oncegate/loadtest/wire"
 )
@@ -30,18 +29,7 @@ func (e *RefusedError) Error() string {
 	return fmt.Sprintf("%s: HTTP %d: %s", e.What, e.Status, e.Body)
 }
 
-// UsedError says that the deployment has orders of a run with this name. They would
-// be taken for second orders, and their answers for replays of nothing.
-type UsedError struct{ Run, User string }
-
-func (e *UsedError) Error() string {
-	return fmt.Sprintf("a run %s was there before: %s has orders; a run needs a name of its own (--run)", e.Run, e.User)
-}
-
-const (
-	creators = 8
-	looks    = 32 // users who are asked for earlier orders, over HTTP
-)
+const creators = 8
 
 // prepare makes sure that the run can mean something before it starts.
 func (r *run) prepare(ctx context.Context) error {
@@ -65,20 +53,7 @@ func (r *run) prepare(ctx context.Context) error {
 			return err
 		}
 	}
-	some := r.Users[:1] // the first users are those who send most
-	if r.OwnUsers {
-		some = r.Users[:min(len(r.Users), looks)]
-	}
-	// All of them together have the time of one request: a target that is slow is for
-	// the run to show.
-	looking, stop := context.WithTimeout(ctx, r.Timeout)
-	defer stop()
-	for i := range some {
-		if answered, err := r.welcome(ctx, &some[i]); err != nil || !answered || looking.Err() != nil {
-			return err
-		}
-	}
-	return nil
+	return r.look(ctx)
 }
 
 // mostApart is how far the clocks of this machine and of the target may be apart
@@ -94,25 +69,6 @@ func (r *run) sameTime(date string) error {
 		return fmt.Errorf("the clock of this machine and that of the target are %s apart: signed callbacks would be refused", apart.Round(time.Second))
 	}
 	return nil
-}
-
-// welcome asks for a user's orders: the target must let it, and users of this run
-// alone must have none. A target that does not answer is for the run to show.
-func (r *run) welcome(ctx context.Context, who *drive.Identity) (answered bool, err error) {
-	x := r.client.Do(ctx, &wire.Request{Method: http.MethodGet, Path: "/api/orders?limit=1", Fields: bearer(who.Token)}, 0)
-	switch x.Status {
-	case http.StatusUnauthorized, http.StatusForbidden:
-		return true, &RefusedError{"the target refuses the tokens of the run", x.Status, excerpt(x.Body)}
-	case http.StatusNotFound, http.StatusMethodNotAllowed:
-		return true, &RefusedError{"the target takes no orders: GET /api/orders", x.Status, excerpt(x.Body)}
-	}
-	var page struct {
-		Orders []json.RawMessage `json:"orders"`
-	}
-	if r.OwnUsers && x.Status == http.StatusOK && json.Unmarshal(x.Body, &page) == nil && len(page.Orders) > 0 {
-		return true, &UsedError{r.Run, who.User}
-	}
-	return x.Err == nil, nil
 }
 
 // auditable tells whether the database of the audit can be read and has nothing of

@@ -186,6 +186,12 @@ func (f *runFlags) who(c *loadtest.Config, now time.Time) error {
 		if c.Users, err = identity.Read(file, issuer, now); err != nil {
 			return fmt.Errorf("--users-file: %s: %w", f.usersFile, err)
 		}
+		until := now.Add(c.Shape.Length + c.Settle) // the audit comes then, and asks with them
+		for _, u := range c.Users {
+			if err := identity.Check(u, until); err != nil {
+				return fmt.Errorf("--users-file: %s: %w", f.usersFile, err)
+			}
+		}
 		return nil
 	}
 	if issuer == nil {

@@ -24,24 +24,29 @@ const (
 	Missed   Met = "no"
 	Reached  Met = "yes"
 	Aimed    Met = "aim"
+	Noisy    Met = "too noisy" // to tell
 )
 
-// judge compares a ratio with the target; nil asks nothing.
-func (t *Target) judge(ratio float64) Met {
+// judge compares the interval of a ratio with the target; nil asks nothing. A mark is
+// reached when the worst end of the noise reaches it, and missed when the best end
+// does not, as in the comparison of two builds.
+func (t *Target) judge(low, high float64) Met {
 	if t == nil {
 		return NotAsked
 	}
-	reaches := func(want float64) bool {
-		if t.Lower {
-			return ratio <= want
-		}
-		return ratio >= want
+	worst, best := low, high
+	reaches := func(ratio, want float64) bool { return ratio >= want }
+	if t.Lower {
+		worst, best = high, low
+		reaches = func(ratio, want float64) bool { return ratio <= want }
 	}
 	switch {
-	case t.Aim != 0 && reaches(t.Aim):
+	case t.Aim != 0 && reaches(worst, t.Aim):
 		return Aimed
-	case reaches(t.AtLeast):
+	case reaches(worst, t.AtLeast):
 		return Reached
+	case reaches(best, t.AtLeast):
+		return Noisy
 	}
 	return Missed
 }

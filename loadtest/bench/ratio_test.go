@@ -46,15 +46,15 @@ func TestIntervalNarrowsWithTheNumberOfRounds(t *testing.T) {
 func TestTargetsAreJudgedInTheirOwnDirection(t *testing.T) {
 	t.Parallel()
 	speed := &Target{AtLeast: 4.5, Aim: 6}
-	require.Equal(t, Missed, speed.judge(4.49))
-	require.Equal(t, Reached, speed.judge(4.5))
-	require.Equal(t, Aimed, speed.judge(6))
+	require.Equal(t, Missed, speed.judge(4.4, 4.49))
+	require.Equal(t, Reached, speed.judge(4.5, 4.6))
+	require.Equal(t, Aimed, speed.judge(6, 6.1))
 	latency := &Target{AtLeast: 1.3, Aim: 1.1, Lower: true}
-	require.Equal(t, Missed, latency.judge(1.31))
-	require.Equal(t, Reached, latency.judge(1.3))
-	require.Equal(t, Aimed, latency.judge(0.7))
-	require.Equal(t, Reached, (&Target{AtLeast: 0.9}).judge(5), "no aim, so none is reached")
-	require.Equal(t, NotAsked, (*Target)(nil).judge(0.1))
+	require.Equal(t, Missed, latency.judge(1.31, 1.4))
+	require.Equal(t, Reached, latency.judge(1.2, 1.3))
+	require.Equal(t, Aimed, latency.judge(0.7, 0.8))
+	require.Equal(t, Reached, (&Target{AtLeast: 0.9}).judge(5, 6), "no aim, so none is reached")
+	require.Equal(t, NotAsked, (*Target)(nil).judge(0.1, 0.2))
 }
 
 func TestQuantilesAreTimesThatWereMeasured(t *testing.T) {

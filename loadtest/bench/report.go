@@ -69,7 +69,7 @@ func (r *Row) conclude() {
 	r.Ratio = median(r.Ratios)
 	r.Min, r.Max = slices.Min(r.Ratios), slices.Max(r.Ratios)
 	r.Low, r.High = interval(r.Ratios)
-	r.Met = r.Target.judge(r.Ratio)
+	r.Met = r.Target.judge(r.Low, r.High)
 }
 
 // Write writes the report as JSON.

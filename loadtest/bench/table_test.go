@@ -50,11 +50,11 @@ oncegate 1
 
 The sides took turns, each first in every other round: rounds 3, each turn 3s after its warm-up.
 
-| path       | against    | connections | this        | that    | ratio        | min–max               | at least | aim     | met |
-| ---------- | ---------- | ----------- | ----------- | ------- | ------------ | --------------------- | -------- | ------- | --- |
-| new orders | a baseline | 256         | 4,400/s     | 1,000/s | 4.40 ×       | 4.00–5.00             | ≥ 4.5 ×  | ≥ 6 ×   | no  |
-| new orders | a baseline | 256         | 1.10 ms     | 1.00 ms | 1.10 ×       | 1.10–1.10             | ≤ 1.3 ×  | ≤ 1.1 × | aim |
-| new orders | a baseline | 256         | 1,234,567/s | 1/s     | 1234567.00 × | 1234567.00–1234567.00 | –        | –       | –   |
+| path       | against    | connections | this        | that    | ratio        | min–max               | at least | aim     | met       |
+| ---------- | ---------- | ----------- | ----------- | ------- | ------------ | --------------------- | -------- | ------- | --------- |
+| new orders | a baseline | 256         | 4,400/s     | 1,000/s | 4.40 ×       | 4.00–5.00             | ≥ 4.5 ×  | ≥ 6 ×   | too noisy |
+| new orders | a baseline | 256         | 1.10 ms     | 1.00 ms | 1.10 ×       | 1.10–1.10             | ≤ 1.3 ×  | ≤ 1.1 × | aim       |
+| new orders | a baseline | 256         | 1,234,567/s | 1/s     | 1234567.00 × | 1234567.00–1234567.00 | –        | –       | –         |
 
 - new orders, 256 connections: something odd
 - The machine was busy with something else when this began: only a quiet one gives numbers to quote.

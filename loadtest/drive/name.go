@@ -1,11 +1,11 @@
 package drive
 
 import (
-	"encoding/json"
 	"net/http"
 	"strconv"
 	"time"
 
+	"github.com/oncegate/oncegate/loadtest/exact"
 	"github.com/oncegate/oncegate/loadtest/history"
 	"github.com/oncegate/oncegate/loadtest/measure"
 	"github.com/oncegate/oncegate/loadtest/wire"
@@ -13,9 +13,20 @@ import (
 
 // problem is what is read of a problem document.
 type problem struct {
-	Code         string `json:"code"`
-	Outcome      string `json:"outcome"`
-	RetryAfterMS int64  `json:"retry_after_ms"`
+	Code, Outcome string
+	RetryAfterMS  int64
+}
+
+func readProblem(body []byte) problem {
+	o, err := exact.Parse(body)
+	if err != nil {
+		return problem{} // an answer that is no problem document has no code
+	}
+	p := problem{Code: o.Text("code"), Outcome: o.Text("outcome")}
+	if o.Read("retry_after_ms", &p.RetryAfterMS) != nil {
+		p.RetryAfterMS = 0 // what is no number asks for nothing
+	}
+	return p
 }
 
 // name gives an exchange its name in the words of the contract, and says what it
@@ -59,8 +70,7 @@ func (a *answer) nameState(x *wire.Exchange) {
 }
 
 func (a *answer) nameRefusal(x *wire.Exchange) {
-	var p problem
-	_ = json.Unmarshal(x.Body, &p) // an answer that is no problem document has no code
+	p := readProblem(x.Body)
 	a.retryAfter = retryAfter(&p, x.Header)
 	// A server error proves nothing unless it says so; a refusal made nothing.
 	if x.Status < 500 || p.Outcome == "not_committed" || p.Outcome == "rejected" {
@@ -119,21 +129,17 @@ func retryAfter(p *problem, h http.Header) time.Duration {
 
 // state reads the state of a request; "" when the answer names none.
 func state(body []byte) string {
-	var s struct {
-		State string `json:"state"`
-	}
-	if json.Unmarshal(body, &s) != nil {
+	o, err := exact.Parse(body)
+	if err != nil {
 		return ""
 	}
-	return s.State
+	return o.Text("state")
 }
 
 func orderID(body []byte) string {
-	var o struct {
-		ID string `json:"order_id"`
-	}
-	if json.Unmarshal(body, &o) != nil {
+	o, err := exact.Parse(body)
+	if err != nil {
 		return ""
 	}
-	return o.ID
+	return o.Text("order_id")
 }

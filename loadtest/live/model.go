@@ -10,7 +10,6 @@ import (
 
 	"github.com/oncegate/oncegate/loadtest"
 	"github.com/oncegate/oncegate/loadtest/measure"
-	"github.com/oncegate/oncegate/loadtest/result"
 )
 
 const (
@@ -109,7 +108,7 @@ func (m *model) draw() string {
 	fmt.Fprintf(&b, "%s  %s req/s%s\n", dim.Render("rate    "), bold.Render(fmt.Sprintf("%.0f", m.total)), planned)
 	w := m.now.Window
 	fmt.Fprintf(&b, "%s  p50 %-8s p99 %-8s max %-8s %s\n", dim.Render("response"),
-		result.Duration(w.P50), result.Duration(w.P99), result.Duration(w.Max), dim.Render("last second, from the due instant"))
+		shown(w, w.P50), shown(w, w.P99), shown(w, w.Max), dim.Render("last second, from the due instant"))
 	fmt.Fprintf(&b, "%s  in flight %-6d %s\n\n", dim.Render("requests"), p.InFlight, dropped)
 
 	most := int64(1)

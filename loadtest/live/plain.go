@@ -44,13 +44,21 @@ func (p *Plain) Show(s loadtest.Snapshot) {
 			fmt.Fprintf(&b, "  %s %d", o, n)
 		}
 	}
-	fmt.Fprintf(&b, "  p50 %s  p99 %s  in flight %d", result.Duration(s.Window.P50), result.Duration(s.Window.P99), s.Progress.InFlight)
+	fmt.Fprintf(&b, "  p50 %s  p99 %s  in flight %d", shown(s.Window, s.Window.P50), shown(s.Window, s.Window.P99), s.Progress.InFlight)
 	if d := s.Progress.DroppedStarts + s.Progress.DroppedFollowUps; d > 0 {
 		fmt.Fprintf(&b, "  DROPPED %d", d)
 	}
 	b.WriteByte('\n')
 	_, _ = io.WriteString(p.w, b.String()) // a lost line is no reason to stop
 	p.last = s
+}
+
+// shown is a time of a window; one without answers has none.
+func shown(w measure.Window, d time.Duration) string {
+	if w.N == 0 {
+		return "–"
+	}
+	return result.Duration(d)
 }
 
 func rate(n int64, d time.Duration) float64 { return float64(n) / max(d.Seconds(), 1e-9) }

@@ -115,6 +115,8 @@ func unproven(r *result.Result) string {
 	switch {
 	case v.Passed || v.Findings.Total() > 0:
 		return ""
+	case r.Totals.Requests == 0:
+		return "nothing was sent"
 	case v.Linearity.Unknown > 0:
 		return "the histories of " + count(v.Linearity.Unknown, "key") + " were not decided in time (--check-time)"
 	}
@@ -157,7 +159,7 @@ func Conclusions(r *result.Result) []string {
 	l := v.Linearity
 	add("  history   linearizable: %d keys, %d checked, %d trivial, %d undecided, %d broken", l.Keys, l.Checked, l.Trivial, l.Unknown, l.Broken)
 	for _, k := range v.Findings.Kinds() {
-		add("  FINDING   %s × %d", k, v.Findings.Counts[k])
+		add("  FINDING   %s × %d: %s", k, v.Findings.Counts[k], k.Means())
 		shown := 0
 		for _, f := range v.Findings.List {
 			if f.Kind == k && shown < 3 {

@@ -49,6 +49,9 @@ func NewSource(s *Scenario, run string, seed uint64, users int) *Source {
 // KeyPrefix begins every key of a run.
 func KeyPrefix(run string) string { return "lt-" + run + "-" }
 
+// NumberPrefix begins every business number of a run.
+func NumberPrefix(run string) string { return run + "-" }
+
 // Intent returns the n-th intent: always the same one for the same n.
 func (s *Source) Intent(n uint64) *Intent {
 	r := rand.New(rand.NewPCG(s.seed, n))
@@ -122,7 +125,7 @@ func (s *Source) lines(r *rand.Rand, b *Behaviour, n uint64) []Line {
 		}
 		// A batch needs business numbers; of single orders every other one has one.
 		if b.Endpoint == Batch || r.IntN(2) == 0 {
-			lines[i].ExternalOrderNo = fmt.Sprintf("%s-%d-%d", s.run, n, i)
+			lines[i].ExternalOrderNo = fmt.Sprintf("%s%d-%d", NumberPrefix(s.run), n, i)
 		}
 	}
 	return lines

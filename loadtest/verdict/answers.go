@@ -2,13 +2,14 @@ package verdict
 
 import (
 	"bytes"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
 
+	"github.com/oncegate/oncegate/loadtest/exact"
 	"github.com/oncegate/oncegate/loadtest/history"
 	"github.com/oncegate/oncegate/loadtest/measure"
 	"github.com/oncegate/oncegate/loadtest/scenario"
@@ -52,18 +53,25 @@ func readCase(c *history.Case, f *Findings) claim {
 	report := func(k Kind, format string, args ...any) {
 		f.add(Finding{k, c.User, c.Intent.Key, fmt.Sprintf(format, args...), ""})
 	}
-	for _, r := range c.Records() {
+	records := c.Records()
+	number, taken := taken(records)
+	if taken {
+		report(NotOurs, "no other key of this run has its business numbers, and one is taken:%s", excerpt(number.Body))
+	}
+	// What is not of this run is found as that, here or by [Linearizable].
+	notOurs := taken || replayOfNothing(records)
+	for _, r := range records {
 		if r.Op == history.Callback {
 			cl.payer = cl.payer || r.Proof != history.NeverSent
 			cl.paid = cl.paid || r.Outcome == measure.Accepted
-			if owed(r.Body) {
-				report(RefundOwed, "a callback was answered with%s", excerpt(r.Body))
+			if r.Outcome == measure.Accepted {
+				settled(r, report)
 			}
 		}
 		if r.Proof == history.Unknown && (r.Op == history.Submit || r.Op == history.Other) {
 			cl.doubt = true
 		}
-		if r.Outcome == measure.Unexpected || (r.Op <= history.Other && slices.Contains(c.Intent.Behaviour.Forbidden, r.Outcome)) {
+		if r.Outcome == measure.Unexpected || (r.Op <= history.Other && !notOurs && slices.Contains(c.Intent.Behaviour.Forbidden, r.Outcome)) {
 			report(ForbiddenOutcome, "%s in %q: HTTP %d%s", r.Outcome, c.Intent.Behaviour.Name, r.HTTP, excerpt(r.Body))
 		}
 		if r.Outcome == measure.Created || r.Outcome == measure.Replayed {
@@ -131,12 +139,20 @@ func address(it *scenario.Intent, id string) string {
 	return ordersPath + id
 }
 
-// owed tells whether an answer to a callback says that money is to be paid back.
-func owed(body []byte) bool {
-	var a struct {
-		RefundOwed bool `json:"refund_owed"`
+// settled judges the answer to a callback that was taken: it must say whether money
+// is to be paid back, and none is.
+func settled(r history.Record, report reporter) {
+	var owed *bool
+	o, err := exact.Parse(r.Body)
+	if err = errors.Join(err, o.Read("refund_owed", &owed)); err == nil && owed == nil {
+		err = errors.New("it has no refund_owed")
 	}
-	return json.Unmarshal(body, &a) == nil && a.RefundOwed
+	switch {
+	case err != nil:
+		report(Malformed, "a callback was answered with HTTP %d%s: %v", r.HTTP, excerpt(r.Body), err)
+	case *owed:
+		report(RefundOwed, "a callback was answered with%s", excerpt(r.Body))
+	}
 }
 
 func join(ids []string) string {

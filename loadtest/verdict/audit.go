@@ -228,6 +228,9 @@ func (a *auditor) strays(cases []*history.Case, scope Scope) {
 			continue
 		}
 		if c != nil && r.ExternalOrderNo != "" {
+			if _, taken := taken(c.Records()); taken {
+				continue // it was there before, and [Answers] says so
+			}
 			a.f.add(Finding{Duplicate, r.User, c.Intent.Key, fmt.Sprintf("order %s is a second one for number %s", r.ID, r.ExternalOrderNo), ""})
 			continue
 		}

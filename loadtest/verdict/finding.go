@@ -29,6 +29,7 @@ const (
 	WrongStatus      Kind = "wrong_status"
 	Disordered       Kind = "not_linearizable"
 	WrongState       Kind = "wrong_request_state"
+	NotOurs          Kind = "not_of_this_run"
 )
 
 var means = map[Kind]string{
@@ -37,7 +38,7 @@ var means = map[Kind]string{
 	CreatedTwice:     "one key was answered with \"created\" more than once",
 	ForeignBody:      "an answer is about something that this key did not ask for",
 	SharedID:         "one order was the answer to two keys",
-	Malformed:        "a success has no readable order",
+	Malformed:        "a success cannot be read, or does not say what it must",
 	ForbiddenOutcome: "an outcome that must not occur in this scenario",
 	Lost:             "a success has no row",
 	Duplicate:        "one key has more rows than it asked for",
@@ -51,10 +52,13 @@ var means = map[Kind]string{
 	WrongStatus:      "an order has a status that nothing in this run gave it",
 	Disordered:       "no order of events explains the answers of a key",
 	WrongState:       "the record of a key names another order than its answers, or none",
+	NotOurs:          "an answer tells of an order that this run cannot have made: an earlier run had its name (give another --run), or the answer is not true",
 }
 
 // Means says in a sentence what is wrong.
-func (k Kind) Means() string { return means[k] }
+func (k Kind) Means() string {
+	return cmp.Or(means[k], "a promise of the contract that this program does not know")
+}
 
 // Finding is one broken promise.
 type Finding struct {

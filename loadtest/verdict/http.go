@@ -2,7 +2,6 @@ package verdict
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -16,6 +15,7 @@ import (
 	"time"
 
 	"github.com/oncegate/oncegate/loadtest/decimal"
+	"github.com/oncegate/oncegate/loadtest/exact"
 	"github.com/oncegate/oncegate/loadtest/history"
 	"github.com/oncegate/oncegate/loadtest/wire"
 )
@@ -105,9 +105,13 @@ type reader struct {
 
 // add keeps an order that a user was shown. One of somebody else's is a finding,
 // and nothing that this user has.
-func (r *reader) add(user string, o *answered) error {
+func (r *reader) add(user string, row exact.Object) error {
+	o, err := readOrder(row)
+	if err != nil {
+		return fmt.Errorf("audit the orders of %s: %w", user, err)
+	}
 	amount, err := decimal.Hundredths(fmt.Sprint(o.Amount))
-	quantity, err2 := o.Quantity.Int64()
+	quantity, err2 := strconv.ParseInt(o.Quantity, 10, 64)
 	if err := errors.Join(err, err2); err != nil {
 		return fmt.Errorf("audit order %s: %w", o.ID, err)
 	}
@@ -155,19 +159,21 @@ func (r *reader) orders(ctx context.Context, user string) error {
 		if cursor != "" {
 			q.Set("cursor", cursor)
 		}
-		var page struct {
-			Orders     []answered `json:"orders"`
-			NextCursor string     `json:"next_cursor"`
-		}
-		if err := r.get(ctx, user, "/api/orders?"+q.Encode(), &page); err != nil {
+		page, err := r.get(ctx, user, "/api/orders?"+q.Encode())
+		if err != nil {
 			return err
 		}
-		for i := range page.Orders {
-			if err := r.add(user, &page.Orders[i]); err != nil {
+		var rows []exact.Object
+		cursor = ""
+		if err := errors.Join(page.Read("orders", &rows), page.Read("next_cursor", &cursor)); err != nil {
+			return fmt.Errorf("audit the orders of %s: %w", user, err)
+		}
+		for _, row := range rows {
+			if err := r.add(user, row); err != nil {
 				return err
 			}
 		}
-		if cursor = page.NextCursor; cursor == "" {
+		if cursor == "" {
 			return nil
 		}
 	}
@@ -175,23 +181,21 @@ func (r *reader) orders(ctx context.Context, user string) error {
 }
 
 func (r *reader) request(ctx context.Context, c *history.Case) error {
-	var got struct {
-		State    string `json:"state"`
-		Response struct {
-			Location string          `json:"location"`
-			Body     json.RawMessage `json:"body"`
-		} `json:"response"`
-	}
-	if err := r.get(ctx, c.User, requestsPath+url.PathEscape(c.Intent.Key), &got); err != nil {
+	got, err := r.get(ctx, c.User, requestsPath+url.PathEscape(c.Intent.Key))
+	if err != nil {
 		return err
 	}
-	rec := Recorded{State: got.State}
+	var response exact.Object
+	rec := Recorded{}
+	if err := errors.Join(got.Read("state", &rec.State), got.Read("response", &response)); err != nil {
+		return fmt.Errorf("audit key %s: %w", c.Intent.Key, err)
+	}
 	var ids []string
-	if orders, err := parseOrders(got.Response.Body); err == nil && got.State == "succeeded" {
+	if orders, err := parseOrders(response["body"]); err == nil && rec.State == "succeeded" {
 		for i := range orders {
 			ids = append(ids, orders[i].ID)
 		}
-	} else if dir, id := path.Split(got.Response.Location); got.State == "succeeded" && strings.HasSuffix(dir, ordersPath) {
+	} else if dir, id := path.Split(response.Text("location")); rec.State == "succeeded" && strings.HasSuffix(dir, ordersPath) {
 		ids = []string{id} // a batch whose answer is kept no longer names none
 	}
 	if len(ids) > 0 {
@@ -225,23 +229,23 @@ func (r *reader) late(ctx context.Context, c *history.Case, ids []string) error 
 		if there {
 			continue
 		}
-		var o answered
-		if err := r.get(ctx, c.User, ordersPath+url.PathEscape(id), &o); err != nil {
+		o, err := r.get(ctx, c.User, ordersPath+url.PathEscape(id))
+		if err != nil {
 			return err
 		}
-		if o.ID != id {
+		if o.Text("order_id") != id {
 			continue
 		}
-		if err := r.add(c.User, &o); err != nil {
+		if err := r.add(c.User, o); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// get reads one resource; it waits where the server asks for it. A 404 leaves
-// what it was to read into as it is.
-func (r *reader) get(ctx context.Context, user, path string, into any) error {
+// get reads one resource; it waits where the server asks for it. A 404 has no
+// members.
+func (r *reader) get(ctx context.Context, user, path string) (exact.Object, error) {
 	request := &wire.Request{Method: http.MethodGet, Path: path, Fields: []wire.Field{{Name: "Authorization", Value: "Bearer " + r.tokens[user]}}}
 	var last error
 	for range httpTries {
@@ -250,22 +254,23 @@ func (r *reader) get(ctx context.Context, user, path string, into any) error {
 		case x.Err != nil:
 			last = x.Err
 		case x.Status == http.StatusOK:
-			if err := json.Unmarshal(x.Body, into); err != nil {
-				return fmt.Errorf("audit %s: %w", path, err)
+			o, err := exact.Parse(x.Body)
+			if err != nil {
+				return nil, fmt.Errorf("audit %s: %w", path, err)
 			}
-			return nil
+			return o, nil
 		case x.Status == http.StatusNotFound:
-			return nil
+			return exact.Object{}, nil
 		case x.Status == http.StatusTooManyRequests || x.Status >= 500:
 			last = fmt.Errorf("HTTP %d", x.Status)
 		default:
-			return fmt.Errorf("audit %s: HTTP %d%s", path, x.Status, excerpt(x.Body))
+			return nil, fmt.Errorf("audit %s: HTTP %d%s", path, x.Status, excerpt(x.Body))
 		}
 		if err := pause(ctx, x.Header.Get("Retry-After")); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	return fmt.Errorf("audit %s: %w", path, last)
+	return nil, fmt.Errorf("audit %s: %w", path, last)
 }
 
 func pause(ctx context.Context, retryAfter string) error {

@@ -78,6 +78,9 @@ func Linearizable(ctx context.Context, cases []*history.Case, dir string) (Linea
 
 func disordered(spec porcupine.Model, c *history.Case, ops []porcupine.Operation, dir string, n int) Finding {
 	x := Finding{Kind: Disordered, User: c.User, Key: c.Intent.Key, Detail: "no order of events explains the answers:"}
+	if replayOfNothing(c.Records()) {
+		x.Kind, x.Detail = NotOurs, "the first answer is a replay, and nothing that was sent can have made an order:"
+	}
 	for i, op := range ops {
 		if i == 6 {
 			x.Detail += fmt.Sprintf(" and %d more", len(ops)-i)

@@ -1,51 +1,55 @@
 package verdict
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"strconv"
 
 	"github.com/oncegate/oncegate/loadtest/decimal"
+	"github.com/oncegate/oncegate/loadtest/exact"
 	"github.com/oncegate/oncegate/loadtest/scenario"
 )
 
 // answered is an order as an answer shows it.
 type answered struct {
-	ID              string      `json:"order_id"`
-	User            string      `json:"user_id"`
-	SKU             string      `json:"sku"`
-	Quantity        json.Number `json:"quantity"`
-	Amount          any         `json:"amount"`
-	ExternalOrderNo string      `json:"external_order_no"`
-	Status          string      `json:"status"`
+	ID, User, SKU   string
+	Quantity        string // as it is spelled: "2" with its quotes is no number
+	Amount          any
+	ExternalOrderNo string
+	Status          string
+}
+
+func readOrder(o exact.Object) (a answered, err error) {
+	a.Quantity = string(o["quantity"])
+	err = errors.Join(
+		o.Read("order_id", &a.ID), o.Read("user_id", &a.User), o.Read("sku", &a.SKU), o.Read("amount", &a.Amount),
+		o.Read("external_order_no", &a.ExternalOrderNo), o.Read("status", &a.Status),
+	)
+	return a, err
 }
 
 // parseOrders reads the orders of a success: one, or those of a batch.
 func parseOrders(body []byte) ([]answered, error) {
-	var b struct {
-		answered
-		Orders []answered `json:"orders"`
-	}
-	d := json.NewDecoder(bytes.NewReader(body))
-	d.UseNumber()
-	if err := d.Decode(&b); err != nil {
+	whole, err := exact.Parse(body)
+	if err != nil {
 		return nil, fmt.Errorf("read the answer: %w", err)
 	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("read the answer: there is more behind it")
+	var rows []exact.Object
+	if err := whole.Read("orders", &rows); err != nil {
+		return nil, fmt.Errorf("read the answer: %w", err)
 	}
-	orders := b.Orders
-	if orders == nil {
-		orders = []answered{b.answered}
+	if rows == nil {
+		rows = []exact.Object{whole}
 	}
-	if len(orders) == 0 {
+	if len(rows) == 0 {
 		return nil, errors.New("read the answer: it has no orders")
 	}
-	seen := make(map[string]int, len(orders))
-	for i := range orders {
+	orders := make([]answered, len(rows))
+	seen := make(map[string]int, len(rows))
+	for i := range rows {
+		if orders[i], err = readOrder(rows[i]); err != nil {
+			return nil, fmt.Errorf("read the answer: row %d: %w", i, err)
+		}
 		id := orders[i].ID
 		if id == "" {
 			return nil, fmt.Errorf("row %d has no order_id", i)
@@ -66,10 +70,10 @@ func (o *answered) differs(user string, want scenario.Line) string {
 		return fmt.Sprintf("user_id is %q", o.User)
 	case o.SKU != want.SKU:
 		return fmt.Sprintf("sku is %q, sent %q", o.SKU, want.SKU)
-	case o.Quantity.String() != strconv.FormatInt(want.Quantity, 10):
+	case o.Quantity != strconv.FormatInt(want.Quantity, 10):
 		return fmt.Sprintf("quantity is %s, sent %d", o.Quantity, want.Quantity)
 	case o.Amount != amount:
-		return fmt.Sprintf("amount is %#v, sent %s", o.Amount, amount)
+		return fmt.Sprintf("amount is %#v, sent %q", o.Amount, amount)
 	case o.ExternalOrderNo != want.ExternalOrderNo:
 		return fmt.Sprintf("external_order_no is %q, sent %q", o.ExternalOrderNo, want.ExternalOrderNo)
 	case o.Status != "PENDING":

@@ -51,17 +51,19 @@ func (db *Database) Ready(ctx context.Context) error {
 	return nil
 }
 
-// Earlier looks for a user who has an order that would be taken for one of the run:
+// Earlier looks for a user who has an order or a key that would be taken for one of the run:
 // "" before its first request, unless a run with this name was there before.
 func Earlier(ctx context.Context, db *Database, users []string, scope Scope) (user string, err error) {
 	for some := range slices.Chunk(users, usersPerQuery) {
 		where, args := selection(some, scope)
-		err := db.QueryRowContext(ctx, "SELECT user_id FROM orders WHERE "+where+" LIMIT 1", args...).Scan(&user)
-		if err == nil {
-			return user, nil
-		}
-		if !errors.Is(err, sql.ErrNoRows) {
-			return "", fmt.Errorf("look for an earlier run: %w", err)
+		for _, table := range []string{"orders", "idempotency_records"} { // what was refused has no order
+			err := db.QueryRowContext(ctx, "SELECT user_id FROM "+table+" WHERE "+where+" LIMIT 1", args...).Scan(&user)
+			if err == nil {
+				return user, nil
+			}
+			if !errors.Is(err, sql.ErrNoRows) {
+				return "", fmt.Errorf("look for an earlier run: %w", err)
+			}
 		}
 	}
 	return "", nil
