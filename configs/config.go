@@ -130,7 +130,7 @@ type Ledger struct {
 	Workers  int `conf:"workers" doc:"transactions side by side; the embedded database has one"`
 	MaxBatch int `conf:"max_batch" doc:"most requests in one transaction; 1: a transaction per order"`
 	MaxRows  int `conf:"max_rows" doc:"most order lines in one transaction; a larger single request gets one of its own"`
-	Queue    int `conf:"queue" doc:"requests waiting for one worker; beyond it 503 OVERLOADED"`
+	Queue    int `conf:"queue" doc:"requests waiting for one worker; beyond it, or when a request would wait for half of its time, 503 OVERLOADED"`
 }
 
 // Idempotency is what clients are held to.

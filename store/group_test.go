@@ -86,8 +86,8 @@ func submit(t *testing.T, h *harness, commands ...*order.Command) func() []resul
 
 func (h *harness) waiting() int {
 	n := 0
-	for _, q := range h.ledger.queues {
-		n += len(q)
+	for _, w := range h.ledger.byHash {
+		n += len(w.queue)
 	}
 	return n
 }

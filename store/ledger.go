@@ -19,7 +19,7 @@ import (
 type ledger struct {
 	s       *Store
 	seed    maphash.Seed
-	queues  []chan *pending
+	byHash  []*worker    // a user's is that of the user's hash
 	mu      sync.RWMutex // guards closed against sends on closed queues
 	closed  bool
 	stop    context.Context // ended when Close runs out of patience
@@ -64,9 +64,8 @@ func newLedger(s *Store) *ledger {
 	l := &ledger{s: s, seed: maphash.MakeSeed()}
 	l.stop, l.abandon = context.WithCancel(context.Background())
 	for range s.o.Workers {
-		queue := make(chan *pending, s.o.Queue)
-		l.queues = append(l.queues, queue)
-		w := &worker{s: s, stop: l.stop, queue: queue}
+		w := &worker{s: s, stop: l.stop, queue: make(chan *pending, s.o.Queue)}
+		l.byHash = append(l.byHash, w)
 		l.workers.Go(w.run)
 	}
 	return l
@@ -111,14 +110,18 @@ func (s *Store) decide(ctx context.Context, p *pending) (order.Decision, error) 
 }
 
 func (l *ledger) enqueue(p *pending) error {
-	queue := l.queues[maphash.String(l.seed, p.cmd.UserID)%uint64(len(l.queues))]
+	w := l.byHash[maphash.String(l.seed, p.cmd.UserID)%uint64(len(l.byHash))]
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	if l.closed {
 		return order.ErrShuttingDown
 	}
+	if w.late(p) {
+		l.s.metrics.overloaded.Inc()
+		return order.ErrOverloaded
+	}
 	select {
-	case queue <- p:
+	case w.queue <- p:
 		l.s.metrics.waiting.Inc()
 		return nil
 	default:
@@ -132,8 +135,8 @@ func (l *ledger) close(ctx context.Context) error {
 	l.mu.Lock()
 	if !l.closed {
 		l.closed = true
-		for _, queue := range l.queues {
-			close(queue)
+		for _, w := range l.byHash {
+			close(w.queue)
 		}
 	}
 	l.mu.Unlock()

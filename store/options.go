@@ -31,8 +31,8 @@ type Options struct {
 	// MaxRows bounds the order lines of one transaction. Default 512; a single
 	// larger command gets a transaction of its own.
 	MaxRows int
-	// Queue bounds the commands waiting for one worker. Default 1024; beyond it
-	// [order.ErrOverloaded].
+	// Queue bounds the commands waiting for one worker. Default 1024; beyond it, or
+	// when a command would wait for half of its time, [order.ErrOverloaded].
 	Queue int
 
 	// ForgetRejections releases the key of a business refusal instead of

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"runtime/debug"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/oncegate/oncegate/order"
@@ -21,6 +22,20 @@ type worker struct {
 	// theirs is until when those who come go before whoever waits for a row: of the
 	// time that a row is held, others have half.
 	theirs time.Time
+	// waited is how long the first of the last group had waited, and took how long the
+	// last attempt took, in nanoseconds.
+	waited, took atomic.Int64
+}
+
+// late tells whether a command would wait for half of its time or longer: as long as
+// the first of the last group has, or for as many groups as are before it. Whoever is
+// taken from a queue as old as callers are patient is decided for nobody, asks again,
+// and so keeps the queue as it is. A single group is no queue. See "controlled delay"
+// in Maurer, Fail at Scale (ACM Queue 13, 8).
+func (w *worker) late(p *pending) bool {
+	groups := len(w.queue) / w.s.o.MaxBatch
+	waits := max(w.waited.Load(), w.took.Load()*int64(groups+1))
+	return groups > 0 && time.Duration(waits) > p.deadline.Sub(p.queued)/2
 }
 
 // Retries of a group. With an unknown commit there is no limit but the time:
@@ -73,7 +88,9 @@ func (w *worker) gather(first *pending) []*pending {
 			rows += len(p.cmd.Lines)
 		}
 	}
-	w.s.metrics.waited.Observe(w.s.o.Now().Sub(first.queued).Seconds())
+	waited := w.s.o.Now().Sub(first.queued)
+	w.waited.Store(int64(waited))
+	w.s.metrics.waited.Observe(waited.Seconds())
 	take(first)
 	for len(group) < w.s.o.MaxBatch {
 		select {
@@ -216,7 +233,9 @@ func (w *worker) try(a attempted) (rest []*pending, f *failure) {
 	traced, ended := w.s.traceGroup(ctx, group)
 	outcomes, f := w.attempt(traced, group, a.passing)
 	ended(f)
-	w.s.metrics.took.Observe(w.s.o.Now().Sub(started).Seconds())
+	took := w.s.o.Now().Sub(started)
+	w.took.Store(int64(took))
+	w.s.metrics.took.Observe(took.Seconds())
 	if f != nil {
 		w.s.metrics.retries[f.fault].Inc()
 		return group, f
