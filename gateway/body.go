@@ -69,8 +69,7 @@ func cutShort(err error) *problem {
 	p := newProblem(CodeInvalidRequest)
 	p.faults = []order.FieldFault{{Reason: "did not arrive whole"}}
 	if errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, io.ErrUnexpectedEOF) {
-		again := true
-		p.retryable = &again
+		p.retryable = new(true)
 		p.detail = "The body did not arrive whole. Send the same request again; nothing was claimed."
 	}
 	return p

@@ -192,9 +192,8 @@ func (x *exchange) recovered(v any) (status int, abort bool) {
 		x.code, x.known, x.cause = CodeInternal, order.OutcomeUnknown, cause
 		return http.StatusInternalServerError, true
 	}
-	again := true
 	p := newProblem(CodeInternal)
-	p.retryable = &again // the outcome is unknown, and asking again settles it
+	p.retryable = new(true) // the outcome is unknown, and asking again settles it
 	x.write(p, cause)
 	return p.status, false
 }

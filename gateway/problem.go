@@ -37,8 +37,7 @@ func newProblem(code Code) *problem {
 // mayDouble has a problem of unknown outcome not call for the request again: there
 // is no key that would settle it.
 func (p *problem) mayDouble() {
-	again := false
-	p.retryable = &again
+	p.retryable = new(false)
 	p.detail = "The order may have been made. Without a key the same request could make another: look among your orders before you send it again."
 }
 
@@ -70,8 +69,7 @@ func problemOf(err error) *problem {
 	default:
 		p := undecided(CodeInternal, err)
 		// Asking again does not mend the fault, but it settles what is unknown.
-		again := p.outcome == order.OutcomeUnknown
-		p.retryable = &again
+		p.retryable = new(p.outcome == order.OutcomeUnknown)
 		return p
 	}
 }
