@@ -28,7 +28,7 @@ type kafkaSubscriber struct {
 // Subscribe implements [message.Subscriber]. It joins the group as a member of
 // its own, and returns when that has its share of the partitions, which may be
 // none. Each of them delivers one message at a time. The subscription ends when
-// the broker is lost, which a silent one is after some 40 s.
+// the broker is lost, which a silent one is after some 10 s.
 func (s *kafkaSubscriber) Subscribe(ctx context.Context, topic string) (<-chan *message.Message, error) {
 	ctx, end, err := s.begin(ctx)
 	if err != nil {
@@ -144,13 +144,18 @@ func brokerLost(fault error) bool {
 func (r *kafkaReader) run(ctx context.Context, group sarama.ConsumerGroup, topic string) (err error) {
 	reading, lose := context.WithCancelCause(ctx)
 	defer lose(nil)
+	mind := func(fault error) {
+		r.s.logger.WarnContext(ctx, "a fault in the consumer group", "topic", topic, "error", fault)
+		if brokerLost(fault) {
+			lose(fault)
+		}
+	}
+	// The client would ask for some things again, one after the other.
+	r.wires.watch(mind)
 	var aside sync.WaitGroup
 	aside.Go(func() {
 		for fault := range group.Errors() {
-			r.s.logger.WarnContext(ctx, "a fault in the consumer group", "topic", topic, "error", fault)
-			if brokerLost(fault) {
-				lose(fault)
-			}
+			mind(fault)
 		}
 	})
 	left := make(chan struct{})

@@ -3,7 +3,9 @@ package consumer
 import (
 	"errors"
 	"log/slog"
+	"os"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -17,10 +19,11 @@ import (
 // muting is a broker of Kafka that falls silent, with all its connections open.
 type muting struct {
 	*kfake.Cluster
+	due    atomic.Bool   // it answers until then
 	silent chan struct{} // closed once it is
 }
 
-// newMuting falls silent at the first request of a kind.
+// newMuting falls silent at the first request of a kind once that is due.
 func newMuting(t *testing.T, at kmsg.Key) *muting {
 	t.Helper()
 	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, "payments"))
@@ -31,6 +34,9 @@ func newMuting(t *testing.T, at kmsg.Key) *muting {
 	t.Cleanup(func() { close(speak) })
 	var once sync.Once
 	m.ControlKey(int16(at), func(kmsg.Request) (kmsg.Response, error, bool) {
+		if !m.due.Load() {
+			return nil, nil, false
+		}
 		once.Do(func() { close(m.silent) })
 		<-speak // which holds up all requests
 		return nil, errors.New("too late"), true
@@ -72,6 +78,7 @@ func TestAnEndDoesNotWaitForAGroupThatAMemberJoins(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			broker := newMuting(t, at)
+			broker.due.Store(true)
 			s := broker.subscriber(t)
 			joined := make(chan error, 1)
 			go func() { _, err := s.Subscribe(t.Context(), "payments"); joined <- err }()
@@ -93,6 +100,7 @@ func TestAnEndDoesNotWaitForABrokerThatFellSilent(t *testing.T) {
 			s := broker.subscriber(t)
 			messages, err := s.Subscribe(t.Context(), "payments")
 			require.NoError(t, err)
+			broker.due.Store(true) // the first heartbeat may be there before the member is
 			if at == kmsg.Heartbeat {
 				endsWith(t, broker.silent, "no heartbeat comes")
 			}
@@ -105,14 +113,15 @@ func TestAnEndDoesNotWaitForABrokerThatFellSilent(t *testing.T) {
 	}
 }
 
-// A heartbeat is answered at once, or not at all.
+// A heartbeat is answered at once, or not at all; the client would ask again, and
+// whether it is still understood, and who the coordinator is.
 func TestASilentCoordinatorEndsTheSubscription(t *testing.T) {
 	t.Parallel()
 	broker := newMuting(t, kmsg.Heartbeat)
 	s := broker.subscriber(t)
-	s.timeout = 100 * time.Millisecond
 	messages, err := s.Subscribe(t.Context(), "payments")
 	require.NoError(t, err)
+	broker.due.Store(true)
 	endsWith(t, broker.silent, "no heartbeat comes")
 	_, open := endsWithClosed(t, messages)
 	require.False(t, open)
@@ -141,8 +150,16 @@ func TestAnAnswerMayTakeItsTimeWhileAMemberJoins(t *testing.T) {
 		require.Equal(t, sarama.RangeBalanceStrategyName, strategy.Name())
 	}
 	require.False(t, r.readLimit(now).Before(now.Add(kafkaHandover+kafkaTimeout)))
+	conn, err := r.wires.Dial("tcp", silent(t))
+	require.NoError(t, err)
+	defer r.wires.close()
+	require.NoError(t, conn.SetReadDeadline(now.Add(time.Hour)))
+	heartbeat := make(chan error, 1)
+	go func() { _, err := conn.Read(make([]byte, 1)); heartbeat <- err }()
+	s.timeout = time.Millisecond
 	require.NoError(t, r.Setup(nil))
-	require.WithinDuration(t, now.Add(kafkaTimeout), r.readLimit(now), 0)
+	require.WithinDuration(t, now.Add(s.timeout), r.readLimit(now), 0)
+	require.ErrorIs(t, <-heartbeat, os.ErrDeadlineExceeded, "one that had begun, too")
 	require.NotEqual(t, r.settings(), s.settings, "each member has settings of its own")
 }
 

@@ -3,6 +3,7 @@ package consumer
 import (
 	"errors"
 	"net"
+	"os"
 	"sync"
 	"time"
 )
@@ -21,9 +22,10 @@ type wires struct {
 	// nothing does.
 	readLimit func(now time.Time) time.Time
 
-	mu     sync.Mutex
-	open   map[*wire]struct{}
-	closed bool
+	mu         sync.Mutex
+	open       map[*wire]struct{}
+	closed     bool
+	unanswered func(error)
 }
 
 type wire struct {
@@ -89,12 +91,33 @@ func (w *wires) hasten() {
 	}
 }
 
+// watch has the reads that end unanswered told of. It must not wait for any.
+func (w *wires) watch(unanswered func(error)) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.unanswered = unanswered
+}
+
 // within calls end, and cuts what it waits for once the farewell is over.
 func (w *wires) within(end func() error) error {
 	limit := time.AfterFunc(farewell, w.close)
 	defer limit.Stop()
 	defer w.close()
 	return end()
+}
+
+// Read implements [net.Conn].
+func (w *wire) Read(b []byte) (int, error) {
+	n, err := w.Conn.Read(b)
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		w.of.mu.Lock()
+		unanswered := w.of.unanswered
+		w.of.mu.Unlock()
+		if unanswered != nil {
+			unanswered(err)
+		}
+	}
+	return n, err
 }
 
 // Close implements [net.Conn].
