@@ -88,14 +88,17 @@ func TestDelayHoldsEveryDirectionButNotTheThroughput(t *testing.T) {
 	require.Equal(t, "1", exchange(t, conn, "1"))
 	require.GreaterOrEqual(t, time.Since(begin), 2*delay)
 
-	// Many in a row take as long as one: they overlap.
-	begin = time.Now()
-	for range 50 {
-		send(t, conn, "x")
-	}
-	_, err := io.CopyN(io.Discard, conn, 50)
-	require.NoError(t, err)
-	require.Less(t, time.Since(begin), 50*delay)
+	// Many in a row take as long as one: they overlap. One after the other they always
+	// take as long as all; a busy machine may stand still now and then.
+	require.Eventually(t, func() bool {
+		begin := time.Now()
+		for range 50 {
+			send(t, conn, "x")
+		}
+		_, err := io.CopyN(io.Discard, conn, 50)
+		require.NoError(t, err)
+		return time.Since(begin) < 50*delay
+	}, patience, time.Millisecond)
 }
 
 func TestRedirectSendsNewConnectionsElsewhere(t *testing.T) {
