@@ -137,3 +137,22 @@ func TestWhoWaitsForABrokerThatIsAwaySharesTheAttempt(t *testing.T) {
 	require.EqualValues(t, 1, opened.Load())
 	require.NotSame(t, a, l.attempt(), "the next tries again")
 }
+
+func TestWhatWaitsForAnAnswerInVainIsToldOf(t *testing.T) {
+	t.Parallel()
+	w := &wires{}
+	told := make(chan error, 2)
+	w.watch(func(err error) {
+		w.cut() // whoever is told may free the others
+		told <- err
+	})
+	late, err := w.Dial("tcp", silent(t))
+	require.NoError(t, err)
+	require.NoError(t, late.SetReadDeadline(time.Now()))
+	_, err = late.Read(make([]byte, 1))
+	require.ErrorIs(t, err, os.ErrDeadlineExceeded)
+	require.ErrorIs(t, <-told, os.ErrDeadlineExceeded)
+	_, err = late.Read(make([]byte, 1))
+	require.ErrorIs(t, err, net.ErrClosed)
+	require.Empty(t, told, "one that has hung up waits for nothing")
+}
