@@ -13,9 +13,11 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+
+	"github.com/oncegate/oncegate/internal/testserver"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(testserver.Settling(m)) }
 
 // serve serves one page under a policy that allows its own scripts only.
 func serve(t *testing.T, page string) string {
