@@ -80,8 +80,10 @@ func (p *partition) options(l order.Lifecycle) consumer.Options {
 	p.t.Cleanup(func() { require.NoError(p.t, publisher.Close()) })
 	return consumer.Options{
 		Subscriber: subscriber, Topic: kafkaTopic, Name: group, Lifecycle: l,
-		Parker:  consumer.TopicParker{Publisher: publisher, Topic: kafkaParked, Now: time.Now},
-		Workers: 1, MaxDeliveries: 3, Timeout: time.Second,
+		Parker: consumer.TopicParker{Publisher: publisher, Topic: kafkaParked, Now: time.Now},
+		// A busy machine may take longer than a second to park a message, which is
+		// then given back and handled once more.
+		Workers: 1, MaxDeliveries: 3, Timeout: patience,
 		RetryDelay: 5 * time.Millisecond, MaxRetryDelay: 20 * time.Millisecond,
 		Logger: slog.New(slog.DiscardHandler), Registerer: prometheus.NewRegistry(),
 	}

@@ -15,21 +15,38 @@ import (
 	"github.com/oncegate/oncegate/order"
 )
 
-func TestMessageOfAMissingOrderIsParkedAndHoldsUpNoOther(t *testing.T) {
+// It is not tried again before the other has come, however busy the machine is.
+func TestMessageOfAMissingOrderHoldsUpNoOther(t *testing.T) {
 	t.Parallel()
 	s, missing, there := newScene(t, testserver.Redis(t)), newID(), newID()
 	l := newLedger(there)
 	o := s.options(l, "a")
-	o.Workers = 1
+	o.Workers, o.RetryDelay, o.MaxRetryDelay = 1, claimAfter, claimAfter
 	s.publish("evt_missing", body(missing))
 	s.publish("evt_there", body(there))
-	var arrivals []string
-	l.setBefore(func(m order.PaymentMessage) error { arrivals = append(arrivals, m.MessageID); return nil })
+	arrivals := make(chan string, 2)
+	l.setBefore(func(m order.PaymentMessage) error {
+		select {
+		case arrivals <- m.MessageID:
+		default: // those after the first two
+		}
+		return nil
+	})
 	s.consume(o)
-	s.eventually("both are settled", func() bool { return len(s.parked()) == 1 && s.settled() })
-	require.True(t, l.once(there))
-	require.Equal(t, []string{"evt_missing", "evt_there"}, arrivals[:2], "the second does not wait for the first")
-	require.Equal(t, 4, l.callCount())
+	require.Equal(t, "evt_missing", <-arrivals)
+	require.Equal(t, "evt_there", <-arrivals, "it does not wait for the first")
+	s.eventually("it has its effect", func() bool { return l.once(there) })
+}
+
+func TestMessageOfAMissingOrderIsParked(t *testing.T) {
+	t.Parallel()
+	s, missing := newScene(t, testserver.Redis(t)), newID()
+	l := newLedger()
+	o := s.options(l, "a")
+	s.publish("evt_missing", body(missing))
+	s.consume(o)
+	s.eventually("it is settled", func() bool { return len(s.parked()) == 1 && s.settled() })
+	require.Equal(t, 3, l.callCount())
 	m := s.parked()[0]
 	require.Equal(t, body(missing), string(m.Payload))
 	require.Equal(t, "order_not_found", m.Metadata.Get(consumer.ParkedReasonKey))
