@@ -6,7 +6,6 @@ import (
 	"net/url"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -39,7 +38,7 @@ func TestANameThatWasUsedBeforeIsNoticedWithUsersOfAFile(t *testing.T) {
 	s := stub.New(stub.Flaws{})
 	s.Plant(stub.Order{User: "lt-t-0", SKU: "tea", Quantity: 1, Amount: "1.00", Status: "PENDING", ExternalOrderNo: "theirs"})
 	c := configure(t, s, "unique")
-	c.OwnUsers, c.Timeout, c.Shape.Rate = false, 10*time.Second, 50
+	c.OwnUsers, c.Shape.Rate = false, 50
 	require.True(t, perform(t, c).Verdict.Passed, "orders of their own are no earlier run")
 
 	var used *UsedError
@@ -63,7 +62,7 @@ func TestReplaysOfAnEarlierRunAreOneKindOfFinding(t *testing.T) {
 	t.Parallel()
 	s := stub.New(stub.Flaws{})
 	c := configure(t, s, "unique")
-	c.OwnUsers, c.Timeout, c.Shape.Rate, c.Audit = false, 10*time.Second, 50, AuditOff
+	c.OwnUsers, c.Shape.Rate, c.Audit = false, 50, AuditOff
 	require.True(t, perform(t, c).Verdict.Passed)
 	reading(t, &c, s, func(path string) bool { return path != "/livez" })
 	r := perform(t, c)

@@ -3,7 +3,7 @@ package loadtest
 import (
 	"bytes"
 	"context"
-	"net"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -82,14 +82,14 @@ func TestAFrozenServerShowsInTheResponseTimes(t *testing.T) {
 func TestTimeoutsAreInThePercentiles(t *testing.T) {
 	t.Parallel()
 	c := configure(t, stub.New(stub.Flaws{Hang: 10}), "unique")
-	c.Timeout = time.Second
+	c.Timeout = patience
 	c.Thresholds = []result.Threshold{threshold(t, "p95(all)<900ms"), threshold(t, "share(timeout)>=10%")}
 	r := perform(t, c)
 	// On a busy machine one that was answered may be too late as well.
 	timeouts := r.Outcome(measure.Timeout)
 	require.GreaterOrEqual(t, timeouts.Count, int64(20))
 	require.EqualValues(t, 200, timeouts.Count+r.Outcome(measure.Created).Count)
-	require.GreaterOrEqual(t, timeouts.Response.At(50), 990*time.Millisecond)
+	require.GreaterOrEqual(t, timeouts.Response.At(50), patience-patience/100)
 	require.False(t, r.Thresholds[0].Passed)
 	require.True(t, r.Thresholds[1].Passed)
 	require.False(t, r.Passed())
@@ -176,11 +176,8 @@ func TestALateGeneratorMakesTheRunInvalid(t *testing.T) {
 func TestAnUnreachableTargetIsSaidSo(t *testing.T) {
 	t.Parallel()
 	c := configure(t, stub.New(stub.Flaws{}), "unique")
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	c.Target, _ = url.Parse("http://" + l.Addr().String())
-	require.NoError(t, l.Close())
-	_, err = Run(t.Context(), c)
+	c.Target, _ = url.Parse("http://127.0.0.1:1") // the kernel gives nobody this port
+	_, err := Run(t.Context(), c)
 	require.ErrorIs(t, err, ErrUnreachable)
 }
 
@@ -236,7 +233,7 @@ func TestATargetOfSlowReadsDoesNotKeepARunFromBeginning(t *testing.T) {
 	t.Parallel()
 	s := stub.New(stub.Flaws{})
 	c := configure(t, s, "unique")
-	c.Timeout, c.Shape.Rate, c.Audit = time.Second, 20, AuditOff
+	c.Timeout, c.Shape.Rate, c.Audit = patience, 20, AuditOff
 	var looks atomic.Int64
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodGet && r.URL.Path == "/api/orders" {
@@ -275,9 +272,22 @@ func TestSentAgreesWithReceived(t *testing.T) {
 	t.Parallel()
 	s := stub.New(stub.Flaws{Hang: 20, Fail: 15})
 	c := configure(t, s, "double-click")
-	c.Audit = AuditOff
+	c.Audit, c.Timeout = AuditOff, patience
+	var received atomic.Int64 // orders: before the run is asked only, and less on a busy machine
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return
+		}
+		if r.Method == http.MethodPost {
+			received.Add(1)
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		s.ServeHTTP(w, r)
+	}))
+	t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
+	c.Target, _ = url.Parse(server.URL)
 	r := perform(t, c)
-	want := r.Totals.Sent + int64(2+len(c.Users)) // requests before the run
-	require.Eventually(t, func() bool { return s.Received() >= want }, time.Minute, 10*time.Millisecond, "a busy server reads late what was sent")
-	require.Equal(t, want, s.Received())
+	require.Eventually(t, func() bool { return received.Load() >= r.Totals.Sent }, time.Minute, 10*time.Millisecond, "a busy server reads late what was sent")
+	require.Equal(t, r.Totals.Sent, received.Load())
 }

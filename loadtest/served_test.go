@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -35,7 +34,7 @@ func TestARunInWhichMostGoAwayWithoutAnOrderIsNotValid(t *testing.T) {
 			t.Parallel()
 			s := stub.New(stub.Flaws{})
 			c := configure(t, s, "unique")
-			c.Timeout, c.Shape.Rate, c.Poisson = 10*time.Second, 20, false
+			c.Shape.Rate, c.Poisson = 20, false
 			c.Scenario.Behaviours[0].Forbidden = nil
 			var orders atomic.Int64
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
