@@ -5,6 +5,7 @@ package testserver
 import (
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -52,6 +53,10 @@ func TestProbeTellsEnginesApartByTheirBanner(t *testing.T) {
 func program(t *testing.T, script string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "program")
-	require.NoError(t, os.WriteFile(path, []byte("#!/bin/sh\n"+script+"\n"), 0o755))
+	// A child that is forked meanwhile would have it open for writing: "text file busy".
+	syscall.ForkLock.RLock()
+	err := os.WriteFile(path, []byte("#!/bin/sh\n"+script+"\n"), 0o755)
+	syscall.ForkLock.RUnlock()
+	require.NoError(t, err)
 	return path
 }

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 )
 
 // install installs the engine where that can be done without asking anybody.
@@ -102,6 +103,10 @@ func apt(ctx context.Context, args ...string) *exec.Cmd {
 // forbidServices keeps packages from starting services while they are
 // installed, unless the machine has a policy of its own.
 func forbidServices(policy string) (allow func() error, err error) {
+	// A child that is forked meanwhile would have the file open for writing, and for
+	// as long nobody can run it: "text file busy".
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
 	file, err := os.OpenFile(policy, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o755) //nolint:gosec // a program that dpkg runs
 	if errors.Is(err, os.ErrExist) {
 		return func() error { return nil }, nil
