@@ -13,16 +13,22 @@ import (
 func newLiveKit(t testing.TB, change ...func(*gateway.Options)) *kit {
 	t.Helper()
 	k := newKit(t, change...)
-	require.NoError(t, k.server.Listen(context.Background()))
+	k.listen()
+	return k
+}
+
+// listen serves the gateway on that listener, and has the kit ask there.
+func (k *kit) listen() {
+	k.t.Helper()
+	require.NoError(k.t, k.server.Listen(context.Background()))
 	served := make(chan error, 1)
 	go func() { served <- k.server.Serve() }()
-	t.Cleanup(func() {
+	k.t.Cleanup(func() {
 		// Connections that a test holds open must not hold it up.
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()
 		_ = k.server.Shutdown(ctx)
-		require.NoError(t, <-served)
+		require.NoError(k.t, <-served)
 	})
 	k.url = "http://" + k.server.Addr().String()
-	return k
 }
