@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -70,12 +71,11 @@ func short(t *testing.T, target, out string, more ...string) []string {
 func TestExitCodes(t *testing.T) {
 	t.Parallel()
 	good, bad := serve(t, stub.Flaws{}, 0), serve(t, stub.Flaws{Forget: 10}, 0)
-	gone, stranger := httptest.NewServer(nil), httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	stranger := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/livez" {
 			w.WriteHeader(http.StatusUnauthorized)
 		}
 	}))
-	gone.Close()
 	t.Cleanup(stranger.Close)
 	empty := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(empty.Close)
@@ -98,7 +98,7 @@ func TestExitCodes(t *testing.T) {
 		"unknown flag":         {good, []string{"--rat", "1"}, exitUsage},
 		"closed with a ramp":   {good, []string{"--closed", "--ramp", "1s"}, exitUsage},
 		"nothing repeats":      {good, []string{"--repeat-after", "1s"}, exitUsage},
-		"unreachable":          {gone.URL, nil, exitUnreachable},
+		"unreachable":          {"http://127.0.0.1:1", nil, exitUnreachable}, // the kernel gives nobody this port
 		"refused tokens":       {stranger.URL, nil, exitUsage},
 		"closed":               {good, []string{"--closed", "--concurrency", "4"}, exitOK},
 		"audit without a base": {good, []string{"--audit", "sql"}, exitUsage},
@@ -269,23 +269,25 @@ func TestMarksReachTheReport(t *testing.T) {
 	t.Parallel()
 	marks := filepath.Join(t.TempDir(), "marks")
 	dir := t.TempDir()
-	done := make(chan int)
-	args := append(short(t, serve(t, stub.Flaws{}, 0), dir), "--marks", marks, "--duration", "2s")
-	go func() {
-		code, _, _ := command(args...)
-		done <- code
-	}()
-	for code := -1; code < 0; {
-		select {
-		case code = <-done:
-		case <-time.After(100 * time.Millisecond):
-			marked, _, _ := command("mark", "--marks", marks, "redis", "down")
-			require.Equal(t, exitOK, marked)
+	target := stub.New(stub.Flaws{})
+	marked := make(chan int, 1)
+	mark := sync.OnceFunc(func() {
+		code, _, _ := command("mark", "--marks", marks, "redis", "down")
+		marked <- code
+	})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost {
+			mark() // the first order is under way, and so is the run
 		}
-	}
+		target.ServeHTTP(w, r)
+	}))
+	t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
+	code, out, errText := command(append(short(t, server.URL, dir), "--marks", marks)...)
+	require.Equal(t, exitOK, code, out+errText)
+	require.Equal(t, exitOK, <-marked)
 	r, err := result.Read(filepath.Join(dir, resultName))
 	require.NoError(t, err)
-	require.NotEmpty(t, r.Marks)
+	require.Len(t, r.Marks, 1)
 	require.Equal(t, "redis down", r.Marks[0].Text)
 }
 
