@@ -39,7 +39,7 @@ func (s *kafkaSubscriber) Subscribe(ctx context.Context, topic string) (<-chan *
 	// Until it has joined it has nothing to leave, and no answer is worth a wait.
 	joining := context.AfterFunc(ctx, r.wires.close)
 	defer joining()
-	group, err := sarama.NewConsumerGroup(s.brokers, s.group, r.settings())
+	group, err := r.open()
 	if err != nil {
 		r.wires.close()
 		end()
@@ -72,11 +72,25 @@ type kafkaReader struct {
 	once   sync.Once
 	joined chan struct{}
 	wires  *wires
+	client sarama.Client
+	// coordinator is the address of who divides the group. Nil: it has not yet.
+	coordinator atomic.Pointer[string]
 	// patience is until when an answer may take its time, in Unix nanoseconds.
 	patience atomic.Int64
 }
 
 var _ sarama.ConsumerGroupHandler = (*kafkaReader)(nil)
+
+// open connects. Whoever closes the group closes the client, too.
+func (r *kafkaReader) open() (group sarama.ConsumerGroup, err error) {
+	if r.client, err = sarama.NewClient(r.s.brokers, r.settings()); err != nil {
+		return nil, err
+	}
+	if group, err = sarama.NewConsumerGroupFromClient(r.s.group, r.client); err != nil {
+		return nil, errors.Join(err, r.client.Close())
+	}
+	return group, nil
+}
 
 // settings are those of a member of its own.
 func (r *kafkaReader) settings() *sarama.Config {
@@ -139,6 +153,13 @@ func brokerLost(fault error) bool {
 	return !errors.As(fault, &partition) && !errors.As(fault, &answer)
 }
 
+// needs tells whether nothing goes on while a broker is silent: without another than
+// the coordinator the partitions wait that it leads, and their group stays as it is.
+func (r *kafkaReader) needs(addr string) bool {
+	at := r.coordinator.Load()
+	return at == nil || *at == addr
+}
+
 // run reads from session to session until ctx ends or one does not come about,
 // and leaves the group.
 func (r *kafkaReader) run(ctx context.Context, group sarama.ConsumerGroup, topic string) (err error) {
@@ -150,8 +171,12 @@ func (r *kafkaReader) run(ctx context.Context, group sarama.ConsumerGroup, topic
 			lose(fault)
 		}
 	}
-	// The client would ask for some things again, one after the other.
-	r.wires.watch(mind)
+	// The client would ask the coordinator again, for one thing after the other.
+	r.wires.watch(func(addr string, fault error) {
+		if r.needs(addr) {
+			mind(fault)
+		}
+	})
 	var aside sync.WaitGroup
 	aside.Go(func() {
 		for fault := range group.Errors() {
@@ -167,7 +192,7 @@ func (r *kafkaReader) run(ctx context.Context, group sarama.ConsumerGroup, topic
 		r.patience.Store(0)
 	}
 	lose(err)
-	if cerr := group.Close(); cerr != nil && ctx.Err() == nil {
+	if cerr := errors.Join(group.Close(), r.client.Close()); cerr != nil && ctx.Err() == nil {
 		r.s.logger.DebugContext(ctx, "the consumer group was not left in order", "error", cerr)
 	}
 	close(left)
@@ -178,6 +203,11 @@ func (r *kafkaReader) run(ctx context.Context, group sarama.ConsumerGroup, topic
 
 // Setup implements [sarama.ConsumerGroupHandler].
 func (r *kafkaReader) Setup(sarama.ConsumerGroupSession) error {
+	// The client knows it, or else asks for it within its own limits.
+	if broker, err := r.client.Coordinator(r.s.group); err == nil {
+		addr := broker.Addr()
+		r.coordinator.Store(&addr)
+	}
 	r.patience.Store(0)
 	r.wires.hasten() // the first heartbeat is on its way
 	r.once.Do(func() { close(r.joined) })

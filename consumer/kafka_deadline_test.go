@@ -138,11 +138,18 @@ func endsWithClosed(t *testing.T, messages <-chan *message.Message) (m *message.
 	return m, open
 }
 
+// coordinated is a client that knows its coordinator.
+type coordinated struct{ sarama.Client }
+
+func (coordinated) Coordinator(string) (*sarama.Broker, error) {
+	return sarama.NewBroker("one:9092"), nil
+}
+
 // Who joins is answered when the last of the group has let go.
 func TestAnAnswerMayTakeItsTimeWhileAMemberJoins(t *testing.T) {
 	t.Parallel()
 	s := &kafkaSubscriber{settings: (&KafkaOptions{}).sarama(), timeout: kafkaTimeout}
-	r := &kafkaReader{s: s, joined: make(chan struct{})}
+	r := &kafkaReader{s: s, joined: make(chan struct{}), client: coordinated{}}
 	r.wires = &wires{readLimit: r.readLimit}
 	now := time.Now()
 	require.WithinDuration(t, now.Add(kafkaTimeout), r.readLimit(now), 0)
@@ -157,7 +164,10 @@ func TestAnAnswerMayTakeItsTimeWhileAMemberJoins(t *testing.T) {
 	heartbeat := make(chan error, 1)
 	go func() { _, err := conn.Read(make([]byte, 1)); heartbeat <- err }()
 	s.timeout = time.Millisecond
+	require.True(t, r.needs("two:9092"), "who coordinates it is not known yet")
 	require.NoError(t, r.Setup(nil))
+	require.True(t, r.needs("one:9092"))
+	require.False(t, r.needs("two:9092"), "it may lead some partitions")
 	require.WithinDuration(t, now.Add(s.timeout), r.readLimit(now), 0)
 	require.ErrorIs(t, <-heartbeat, os.ErrDeadlineExceeded, "one that had begun, too")
 	require.NotEqual(t, r.settings(), s.settings, "each member has settings of its own")

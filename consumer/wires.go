@@ -25,12 +25,13 @@ type wires struct {
 	mu         sync.Mutex
 	open       map[*wire]struct{}
 	closed     bool
-	unanswered func(error)
+	unanswered func(addr string, fault error)
 }
 
 type wire struct {
 	net.Conn
-	of *wires
+	of   *wires
+	addr string // as it was dialled
 }
 
 // Dial opens a connection, unless close was called.
@@ -43,7 +44,7 @@ func (w *wires) Dial(network, addr string) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	it := &wire{Conn: conn, of: w}
+	it := &wire{Conn: conn, of: w, addr: addr}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.closed {
@@ -91,8 +92,8 @@ func (w *wires) hasten() {
 	}
 }
 
-// watch has the reads that end unanswered told of. It must not wait for any.
-func (w *wires) watch(unanswered func(error)) {
+// watch has the reads that end unanswered told of, and whom they waited for.
+func (w *wires) watch(unanswered func(addr string, fault error)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.unanswered = unanswered
@@ -114,7 +115,7 @@ func (w *wire) Read(b []byte) (int, error) {
 		unanswered := w.of.unanswered
 		w.of.mu.Unlock()
 		if unanswered != nil {
-			unanswered(err)
+			unanswered(w.addr, err)
 		}
 	}
 	return n, err

@@ -140,13 +140,14 @@ func TestWhoWaitsForABrokerThatIsAwaySharesTheAttempt(t *testing.T) {
 
 func TestWhatWaitsForAnAnswerInVainIsToldOf(t *testing.T) {
 	t.Parallel()
-	w := &wires{}
+	w, mute := &wires{}, silent(t)
 	told := make(chan error, 2)
-	w.watch(func(err error) {
+	w.watch(func(addr string, err error) {
 		w.cut() // whoever is told may free the others
+		require.Equal(t, mute, addr)
 		told <- err
 	})
-	late, err := w.Dial("tcp", silent(t))
+	late, err := w.Dial("tcp", mute)
 	require.NoError(t, err)
 	require.NoError(t, late.SetReadDeadline(time.Now()))
 	_, err = late.Read(make([]byte, 1))
