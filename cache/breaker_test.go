@@ -38,7 +38,7 @@ func TestBreakerOpensInAnOutageAndClosesAfterItAlthoughMostLookUpsMiss(t *testin
 	everyWay(t, func(t *testing.T, ways func(*settings)) {
 		server := testserver.StartRedis(t)
 		var frozen atomic.Bool
-		r := open(t, server.Addr, hurriedWhile(&frozen, func(s *settings) { ways(s); guardOnly(s); quick(s) }))
+		r := open(t, server.Addr, shorterWhile(&frozen, hurried, func(s *settings) { ways(s); guardOnly(s); quick(s) }))
 		r.warm(t)
 		known := attempt("alice", "known")
 		r.admit(t, known, order.Ours).Ticket.Finish(t.Context(), created())

@@ -41,8 +41,8 @@ func TestReplyLostAfterSetNeitherBlocksTheKeyNorIsResent(t *testing.T) {
 			t.Parallel()
 			everyWay(t, func(t *testing.T, ways func(*settings)) {
 				proxy := faultproxy.NewRedis(t, testserver.Redis(t).Addr)
-				r := open(t, proxy.Addr(), withOpTimeout(time.Second, ways))
-				require.Eventually(t, func() bool { return r.Health(t.Context()) == nil }, hung, time.Millisecond, "connected: a busy machine may take a second for it")
+				r := open(t, proxy.Addr(), withOpTimeout(reached, ways))
+				require.Eventually(t, func() bool { return r.Health(t.Context()) == nil }, hung, time.Millisecond, "connected")
 				user := somebody(t)
 				proxy.OnCommand(first("SET", action))
 				var adm order.Admission
@@ -88,7 +88,7 @@ func TestRequestAppliedAfterItsTimeoutIsClearedByTheEnd(t *testing.T) {
 			everyWay(t, func(t *testing.T, ways func(*settings)) {
 				server := testserver.StartRedis(t)
 				var frozen atomic.Bool
-				r := open(t, server.Addr, hurriedWhile(&frozen, func(s *settings) { ways(s); s.tuning.BreakerFailures = 100 }))
+				r := open(t, server.Addr, shorterWhile(&frozen, reached, func(s *settings) { ways(s); s.tuning.BreakerFailures = 100 }))
 				r.warm(t)
 				server.Stop()
 				frozen.Store(true)
@@ -109,9 +109,9 @@ func TestRequestAppliedAfterItsTimeoutIsClearedByTheEnd(t *testing.T) {
 	}
 }
 
-// slow is far above the time-outs of a hurried filter and far below what waits
-// for ever.
-const slow = 3 * time.Second
+// slow is far above the time-outs of a hurried filter and below what three of its
+// operations take that wait for the three seconds of the client's default.
+const slow = 8 * time.Second
 
 func TestFrozenRedisHoldsNobodyBeyondTheTimeout(t *testing.T) {
 	t.Parallel()
@@ -155,7 +155,10 @@ func TestColdStartOnAFrozenOrSilentRedisIsBounded(t *testing.T) {
 		proxy := faultproxy.NewRedis(t, testserver.Redis(t).Addr)
 		proxy.BlackHole()
 		r := open(t, proxy.Addr(), withOpTimeout(hurried, ways))
-		within(t, slow, func() { r.admit(t, attempt("alice", "k"), order.Bypassed).Ticket.Finish(t.Context(), created()) })
+		within(t, slow, func() {
+			r.admit(t, attempt("alice", "k"), order.Bypassed).Ticket.Finish(t.Context(), created())
+			r.Peek(t.Context(), "alice", "k")
+		})
 	})
 }
 

@@ -26,6 +26,9 @@ const (
 	patient = 10 * time.Second
 	// hurried is one that a frozen server is to reach soon.
 	hurried = 100 * time.Millisecond
+	// reached is one for a command that is to reach a server, or what stands before
+	// it, and to have no answer: a test waits for all of it.
+	reached = 3 * time.Second
 	// hung is when a test believes that something waits for ever.
 	hung = 20 * time.Second
 )
@@ -116,14 +119,14 @@ func withOpTimeout(d time.Duration, more func(*settings)) func(*settings) {
 	}
 }
 
-// hurriedWhile sets the time-out of an operation: patient, but for while a test has
+// shorterWhile sets the time-out of an operation: patient, but for while a test has
 // its server frozen. So no pause of a busy machine is taken for an outage.
-func hurriedWhile(frozen *atomic.Bool, more func(*settings)) func(*settings) {
+func shorterWhile(frozen *atomic.Bool, limit time.Duration, more func(*settings)) func(*settings) {
 	return func(s *settings) {
 		s.options.Tuning = func() Tuning {
 			t := s.tuning
 			if frozen.Load() {
-				t.OpTimeout = hurried
+				t.OpTimeout = limit
 			}
 			return t
 		}

@@ -105,7 +105,7 @@ func TestAnIdleGatewayUsesRedisAgainThatIsBack(t *testing.T) {
 	t.Parallel()
 	g, server, alice := observed(t, true)
 	closed := func() bool { return strings.Contains(metricsOf(t, g), `oncegate_breaker_state{state="closed"} 1`) }
-	require.True(t, closed())
+	eventually(t, "the breaker is never closed", closed) // a busy Redis may have opened it
 	server.Kill()
 	n := 0
 	eventually(t, "the breaker never opens", func() bool {
