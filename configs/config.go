@@ -142,8 +142,8 @@ type Idempotency struct {
 
 // Limits are per user and gateway.
 type Limits struct {
-	Rate  float64 `conf:"rate" live:"yes" doc:"new orders per second and user, on average; a replay costs a tenth; 0: no limit"`
-	Burst float64 `conf:"burst" live:"yes" doc:"new orders of a user at once"`
+	Rate  float64 `conf:"rate" live:"yes" doc:"new orders per second and user, on average; a batch costs its rows, but limits.burst at most; a cancellation costs one, a replay or a read a tenth; 0: no limit"`
+	Burst float64 `conf:"burst" live:"yes" doc:"new orders of a user at once; a larger batch is possible, alone"`
 }
 
 // The values of Users.ProvisionBalance that are not amounts.
@@ -189,7 +189,7 @@ type Messages struct {
 	Group         string   `conf:"group" doc:"shared by all who divide the messages among them"`
 	Name          string   `conf:"name" doc:"who deduplicates; must stay the same for as long as messages may come again"`
 	Workers       int      `conf:"workers" doc:"messages handled side by side"`
-	MaxDeliveries int      `conf:"max_deliveries" doc:"after how many deliveries a message is parked whose order is not there"`
+	MaxDeliveries int      `conf:"max_deliveries" doc:"after how many deliveries a message is parked whose order is not there, or which the database refuses"`
 }
 
 // Log is the log on stderr.

@@ -28,7 +28,7 @@ type kafkaSubscriber struct {
 // Subscribe implements [message.Subscriber]. It joins the group as a member of
 // its own, and returns when that has its share of the partitions, which may be
 // none. Each of them delivers one message at a time. The subscription ends when
-// the broker is lost, which a silent one is after some 10 s.
+// the coordinator of the group is lost, which a silent one is after some 10 s.
 func (s *kafkaSubscriber) Subscribe(ctx context.Context, topic string) (<-chan *message.Message, error) {
 	ctx, end, err := s.begin(ctx)
 	if err != nil {

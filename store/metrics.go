@@ -50,7 +50,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		rows:       histogram("oncegate_ledger_batch_rows", "Order lines in one transaction.", prometheus.ExponentialBuckets(1, 2, 10)),
 		took:       histogram("oncegate_ledger_transaction_seconds", "Time of one attempt at a transaction.", prometheus.ExponentialBuckets(0.0005, 2, 15)),
 		unknown:    counter("oncegate_ledger_commit_unknown_total", "Transactions whose COMMIT was not answered with success."),
-		overloaded: counter("oncegate_ledger_overloaded_total", "Commands refused because the queue was full."),
+		overloaded: counter("oncegate_ledger_overloaded_total", "Commands refused because the queue was full, or they would have waited in it for half of their time."),
 		withdrawn:  counter("oncegate_ledger_withdrawn_total", "Commands whose time ran out before they were started."),
 		failovers:  counter("oncegate_ledger_server_changes_total", "Times that another database server answered."),
 		weak: prometheus.NewGaugeVec(prometheus.GaugeOpts{
