@@ -5,7 +5,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/IBM/sarama"
+	"github.com/ThreeDotsLabs/watermill-kafka/v3/pkg/kafka"
 	"github.com/ThreeDotsLabs/watermill/message"
+	amqp091 "github.com/rabbitmq/amqp091-go"
 	"github.com/stretchr/testify/require"
 
 	"github.com/oncegate/oncegate/order"
@@ -127,6 +130,35 @@ func FuzzDecode(f *testing.F) {
 		require.Equal(t, m, again)
 	})
 }
+
+// FuzzDelivery: whatever name and headers a message of AMQP or Kafka has, it is
+// handled or parked, and what is accepted is valid.
+func FuzzDelivery(f *testing.F) {
+	f.Add("evt_1", "message_id", "evt_2", []byte(good))
+	f.Add("", "_watermill_message_uuid", "evt_1", []byte(good))
+	f.Add("\xff", "", strings.Repeat("m", order.MaxMessageIDLen+1), []byte("{}"))
+	f.Fuzz(func(t *testing.T, id, header, value string, body []byte) {
+		byAMQP, err := lenientMarshaler{}.Unmarshal(amqp091.Delivery{
+			Acknowledger: deaf{}, MessageId: id, Headers: amqp091.Table{header: value}, Body: body,
+		})
+		require.NoError(t, err, "it would be given back for ever")
+		byKafka, err := kafka.DefaultMarshaler{}.Unmarshal(&sarama.ConsumerMessage{
+			Value: body, Headers: []*sarama.RecordHeader{
+				{Key: []byte(kafka.UUIDHeaderKey), Value: []byte(id)}, {Key: []byte(header), Value: []byte(value)},
+			},
+		})
+		require.NoError(t, err)
+		for _, m := range []*message.Message{byAMQP, byKafka} {
+			if p, err := decode(m, "c"); err == nil {
+				require.NoError(t, p.Validate())
+				require.Equal(t, messageID(m), p.MessageID)
+			}
+		}
+	})
+}
+
+// deaf hears of no acknowledgement.
+type deaf struct{ amqp091.Acknowledger }
 
 // FuzzEntry: whatever fields an entry has, there is a message to handle or to
 // park.

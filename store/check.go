@@ -122,7 +122,10 @@ func (s *Store) checkColumns(ctx context.Context) error {
 		"users.user_id": "ascii_bin", "orders.user_id": "ascii_bin", "orders.idempotency_key": "ascii_bin",
 		"orders.external_order_no": "utf8mb4_bin", "orders.sku": "utf8mb4_bin", "stock.sku": "utf8mb4_bin",
 		"idempotency_records.user_id": "ascii_bin", "idempotency_records.idempotency_key": "ascii_bin",
-		"consumed_messages.message_id": "utf8mb4_bin", "order_events.claimed_reference": "utf8mb4_bin",
+		"deferred_requests.user_id": "ascii_bin", "deferred_requests.idempotency_key": "ascii_bin",
+		"consumed_messages.consumer": "ascii_bin", "consumed_messages.message_id": "utf8mb4_bin",
+		"parked_messages.consumer": "ascii_bin", "parked_messages.message_id": "utf8mb4_bin",
+		"order_events.claimed_reference": "utf8mb4_bin", "order_events.provider_reference": "utf8mb4_bin",
 	}
 	q := query{d: s.d}
 	q.reset("SELECT CONCAT(TABLE_NAME, '.', COLUMN_NAME), COLLATION_NAME FROM information_schema.COLUMNS" +

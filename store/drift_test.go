@@ -20,15 +20,17 @@ import (
 func TestASchemaThatDriftedIsRefused(t *testing.T) {
 	t.Parallel()
 	for change, says := range map[string]string{
-		"ALTER TABLE orders ADD KEY spare (user_id), DROP KEY uk_orders_key":                        "the table orders has no unique index on (user_id,idempotency_key,line_no)",
-		"ALTER TABLE orders ADD KEY spare (user_id), DROP KEY uk_orders_number":                     "the table orders has no unique index on (user_id,external_order_no)",
-		"ALTER TABLE orders DROP KEY idx_orders_user":                                               "the table orders has no index idx_orders_user",
-		"ALTER TABLE order_events DROP KEY uk_events_claimed":                                       "the table order_events has no unique index on (claimed_reference): nothing would stop a second effect of a payment",
-		"ALTER TABLE consumed_messages DROP PRIMARY KEY":                                            "the table consumed_messages has no unique index on (consumer,message_id)",
-		"ALTER TABLE stock MODIFY sku VARCHAR(64) COLLATE utf8mb4_general_ci":                       "stock.sku has the collation utf8mb4_general_ci",
-		"ALTER TABLE order_events MODIFY claimed_reference VARCHAR(128) COLLATE utf8mb4_general_ci": "order_events.claimed_reference has the collation utf8mb4_general_ci",
-		"ALTER TABLE orders DROP COLUMN external_order_no, DROP KEY uk_orders_number":               "the column orders.external_order_no is missing",
-		"DELETE FROM goose_db_version WHERE version_id > 1":                                         "schema",
+		"ALTER TABLE orders ADD KEY spare (user_id), DROP KEY uk_orders_key":                         "the table orders has no unique index on (user_id,idempotency_key,line_no)",
+		"ALTER TABLE orders ADD KEY spare (user_id), DROP KEY uk_orders_number":                      "the table orders has no unique index on (user_id,external_order_no)",
+		"ALTER TABLE orders DROP KEY idx_orders_user":                                                "the table orders has no index idx_orders_user",
+		"ALTER TABLE order_events DROP KEY uk_events_claimed":                                        "the table order_events has no unique index on (claimed_reference): nothing would stop a second effect of a payment",
+		"ALTER TABLE consumed_messages DROP PRIMARY KEY":                                             "the table consumed_messages has no unique index on (consumer,message_id)",
+		"ALTER TABLE stock MODIFY sku VARCHAR(64) COLLATE utf8mb4_general_ci":                        "stock.sku has the collation utf8mb4_general_ci",
+		"ALTER TABLE order_events MODIFY claimed_reference VARCHAR(128) COLLATE utf8mb4_general_ci":  "order_events.claimed_reference has the collation utf8mb4_general_ci",
+		"ALTER TABLE order_events MODIFY provider_reference VARCHAR(128) COLLATE utf8mb4_general_ci": "order_events.provider_reference has the collation utf8mb4_general_ci",
+		"ALTER TABLE parked_messages MODIFY message_id VARCHAR(255) COLLATE utf8mb4_general_ci":      "parked_messages.message_id has the collation utf8mb4_general_ci",
+		"ALTER TABLE orders DROP COLUMN external_order_no, DROP KEY uk_orders_number":                "the column orders.external_order_no is missing",
+		"DELETE FROM goose_db_version WHERE version_id > 1":                                          "schema",
 	} {
 		t.Run(change, func(t *testing.T) {
 			t.Parallel()

@@ -75,11 +75,16 @@ func countLocks(proxy *faultproxy.MySQLProxy) *atomic.Int32 {
 // holdUser locks a user's row as another program, until release.
 func holdUser(t *testing.T, dsn, user string) (release func()) {
 	t.Helper()
+	return holdRow(t, dsn, "SELECT user_id FROM users WHERE user_id = ? FOR UPDATE", user)
+}
+
+func holdRow(t *testing.T, dsn, text string, key any) (release func()) {
+	t.Helper()
 	db, err := sql.Open("mysql", dsn)
 	require.NoError(t, err)
 	tx, err := db.BeginTx(t.Context(), nil)
 	require.NoError(t, err)
-	_, err = tx.ExecContext(t.Context(), "SELECT user_id FROM users WHERE user_id = ? FOR UPDATE", user)
+	_, err = tx.ExecContext(t.Context(), text, key)
 	require.NoError(t, err)
 	return sync.OnceFunc(func() {
 		require.NoError(t, tx.Rollback())

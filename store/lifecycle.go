@@ -12,13 +12,16 @@ import (
 var _ order.Lifecycle = (*Store)(nil)
 
 // Cancel implements [order.Lifecycle]. Like the ledger it locks the user's row
-// before anything else.
+// before any other. Orders of others it neither locks, waits for nor reads.
 func (s *Store) Cancel(ctx context.Context, userID string, id order.ID) (order.Transition, error) {
 	var result order.Transition
 	// By an attempt whose COMMIT was not answered, if there is another. If it was
 	// lost, and somebody else did the same since, both hear that they did it.
 	cancelled := false
 	err := s.inTransaction(ctx, "cancel an order", func(t *transaction) error {
+		if err := t.requireOwner(userID, id); err != nil {
+			return err
+		}
 		var balance money
 		t.q.reset("SELECT balance FROM users WHERE user_id = ")
 		t.q.bind(userID)
@@ -29,9 +32,6 @@ func (s *Store) Cancel(ctx context.Context, userID string, id order.ID) (order.T
 		o, err := t.lockOrder(id)
 		if err != nil {
 			return err
-		}
-		if o.UserID != userID {
-			return sql.ErrNoRows
 		}
 		if result, err = t.move(o, order.Cancelled); err != nil {
 			return err
@@ -73,6 +73,20 @@ func (s *Store) Ship(ctx context.Context, id order.ID) (order.Transition, error)
 		return err
 	})
 	return result, err
+}
+
+// requireOwner finds no row where the order is not there or somebody else's, which
+// it stays: an order keeps its user.
+func (t *transaction) requireOwner(userID string, id order.ID) error {
+	err := sql.ErrNoRows
+	t.q.reset("SELECT 1 FROM orders WHERE order_id = ")
+	t.q.bind(id[:])
+	t.q.add(" AND user_id = ")
+	t.q.bind(userID)
+	if rerr := t.rows(func(*sql.Rows) error { err = nil; return nil }); rerr != nil {
+		return rerr
+	}
+	return err
 }
 
 // lockOrder locks and reads one order.

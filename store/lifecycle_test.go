@@ -67,6 +67,23 @@ func TestCancelGivesBackOnce(t *testing.T) {
 	})
 }
 
+// Who tries somebody else's order must not learn from a wait that there is one, nor
+// keep its owner waiting.
+func TestSomebodyElsesOrderIsNotWaitedFor(t *testing.T) {
+	t.Parallel()
+	onServers(t, func(t *testing.T, dsn string) {
+		h := openHarness(t, Options{DSN: dsn})
+		id := placed(t, h, "ann", potsticker(19_90))
+		account(t, h, "eve", 100_00)
+		release := holdRow(t, dsn, "SELECT order_id FROM orders WHERE order_id = ? FOR UPDATE", id[:])
+		defer release()
+		for _, tried := range []order.ID{id, order.NewID(time.Now())} {
+			_, err := h.Cancel(t.Context(), "eve", tried)
+			require.ErrorIs(t, err, order.ErrNotFound)
+		}
+	})
+}
+
 func TestPaymentEventsHaveOneEffect(t *testing.T) {
 	t.Parallel()
 	onEngines(t, func(t *testing.T, dsn string) {
