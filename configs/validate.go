@@ -266,6 +266,7 @@ func (v *validation) events(c *Config) {
 	v.oneOf("messages.broker", m.Broker, "redis", "kafka", "amqp")
 	v.check(len(m.Addrs) > 0 || m.Broker == "amqp", "messages.addrs is required with messages.broker")
 	v.check(m.Broker != "amqp" || isAMQP(m.Password), "messages.password must be the URI of the AMQP broker, such as amqp://user:password@host:5672/")
+	v.check(m.Broker != "amqp" || !m.TLS || strings.HasPrefix(m.Password.Reveal(), "amqps:"), "messages.password must begin with amqps:// where messages.tls is true")
 	v.check(m.Broker != "amqp" || len(m.Addrs) == 0 && m.Username == "", "messages.addrs and messages.username are not for AMQP: its URI in messages.password has them")
 	v.check(m.Topic != "" && m.ParkedTopic != "" && m.Topic != m.ParkedTopic, "messages.topic and messages.parked_topic are required and must differ")
 	v.check(m.Group != "", "messages.group is required")

@@ -94,6 +94,9 @@ func TestEveryFaultNamesItsSettings(t *testing.T) {
 		"messages.password must be the URI of the AMQP broker, ": func(c *Config) {
 			c.Messages.Broker, c.Messages.Password = "amqp", NewSecret("amqp://u:hunter2%zz@h:5672/")
 		},
+		"messages.password must begin with amqps:// where messages.tls is true": func(c *Config) {
+			c.Messages.Broker, c.Messages.Password, c.Messages.TLS = "amqp", NewSecret("amqp://u:hunter2@h:5672/"), true
+		},
 		"messages.addrs and messages.username are not for AMQP": func(c *Config) {
 			c.Messages.Broker, c.Messages.Password, c.Messages.Username = "amqp", NewSecret("amqp://u:hunter2@h:5672/"), "u"
 		},

@@ -30,7 +30,11 @@ func decodeSettingChange(body string) (c SettingChange, err error) {
 	if d.begin() {
 		d.members(noRow, func(name string) {
 			bit := map[string]uint8{"value": valueMember, "reason": reasonMember, "dry_run": dryRunMember}[name]
+			before := seen
 			if !d.wanted(noRow, name, &seen, bit) {
+				if bit == dryRunMember && before&bit == 0 { // null for no would make the change
+					d.at(noRow, name, "must be true or false")
+				}
 				return
 			}
 			switch bit {

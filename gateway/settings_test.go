@@ -159,6 +159,7 @@ func TestChangesThatAreNotWellFormedReachNothing(t *testing.T) {
 		{"long value", receiptTTL, `{"value":"` + strings.Repeat("x", 256) + `","reason":"x"}`, []header{match}, 400, "INVALID_REQUEST", []string{"value"}},
 		{"a list", receiptTTL, `{"value":["48h"],"reason":"x"}`, []header{match}, 400, "INVALID_REQUEST", []string{"value"}},
 		{"value twice", receiptTTL, `{"value":"1h","value":null,"reason":"x"}`, []header{match}, 400, "INVALID_REQUEST", []string{"value"}},
+		{"dry run null", receiptTTL, `{"value":"48h","reason":"x","dry_run":null}`, []header{match}, 400, "INVALID_REQUEST", []string{"dry_run"}},
 		{"dry run as a text", receiptTTL, `{"value":"48h","reason":"x","dry_run":"yes"}`, []header{match}, 400, "INVALID_REQUEST", []string{"dry_run"}},
 		{"a misspelt dry run", receiptTTL, `{"value":"48h","reason":"x","dryrun":true}`, []header{match}, 400, "INVALID_REQUEST", []string{"dryrun"}},
 		{"cut short", receiptTTL, `{"value":"48h","reason":"x`, []header{match}, 400, "INVALID_REQUEST", []string{"reason"}},

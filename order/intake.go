@@ -22,6 +22,10 @@ type Tuning struct {
 	// ConfirmReceipts asks the ledger before every replay. Otherwise only receipts
 	// of another server are confirmed.
 	ConfirmReceipts bool
+	// RefusalsKept is how long the ledger remembers a refusal at least. From an hour
+	// before, for clocks that differ, the ledger is asked before a refusal is
+	// replayed: its key may have made an order since. Zero: for ever.
+	RefusalsKept time.Duration
 }
 
 // Options are what an [Intake] is made of. All are required, but Deferrals
@@ -175,11 +179,21 @@ func (in *Intake) join(ctx context.Context, adm Admission, deadline time.Time) (
 	}
 }
 
+// forgetMargin is how far the clock of a gateway may be from the database's.
+const forgetMargin = time.Hour
+
+// forgettable tells whether the ledger may have forgotten what a receipt says. A
+// filter keeps receipts for as long after their last use as after the first.
+func (in *Intake) forgettable(r *Receipt, t *Tuning) bool {
+	return r.State == Failed && t.RefusalsKept > 0 && in.o.Now().Sub(r.FirstSeen) > t.RefusalsKept-forgetMargin
+}
+
 // replay answers from a receipt, confirmed first where it may be of a server
-// whose last commits a failover has lost.
+// whose last commits a failover has lost, or of a refusal that is forgotten.
 func (in *Intake) replay(ctx context.Context, c *Command, adm Admission, t Tuning, deadline time.Time, ask decideFunc) (End, error) {
 	r := adm.Receipt
-	if !t.ConfirmReceipts && r.Server != 0 && r.Server == in.o.Ledger.Identity() {
+	forgettable := in.forgettable(&r, &t)
+	if !t.ConfirmReceipts && !forgettable && r.Server != 0 && r.Server == in.o.Ledger.Identity() {
 		return End{Answer: in.answer(c, Decision{Kind: Replayed, Receipt: r}, adm.Layer), Receipt: r}, nil
 	}
 	fctx, cancel := context.WithDeadline(ctx, deadline)
@@ -189,7 +203,9 @@ func (in *Intake) replay(ctx context.Context, c *Command, adm Admission, t Tunin
 	case err == nil:
 		return End{Answer: in.answer(c, Decision{Kind: Replayed, Receipt: r}, LayerLedger), Mark: MarkReceipt, Receipt: r}, nil
 	case errors.Is(err, ErrNotFound):
-		in.o.Observer.Noticed(ReceiptLost, max(0, in.o.Now().Sub(adm.Receipt.FirstSeen)))
+		if !forgettable {
+			in.o.Observer.Noticed(ReceiptLost, max(0, in.o.Now().Sub(adm.Receipt.FirstSeen)))
+		}
 		return in.decide(ctx, c, adm, deadline, ask)
 	case ctx.Err() != nil: // it is not those who joined that left
 		return End{Err: errAbandoned}, Undecided(OutcomeUnknown, err)

@@ -46,11 +46,12 @@ func TestAReceiptOfAnotherContentIsReused(t *testing.T) {
 func TestADoubtfulReceiptIsConfirmedFirst(t *testing.T) {
 	t.Parallel()
 	for name, doubt := range map[string]func(s *stubs, r *order.Receipt){
-		"of another server":            func(_ *stubs, r *order.Receipt) { r.Server = elsewhere },
-		"of an unknown server":         func(_ *stubs, r *order.Receipt) { r.Server = 0 },
-		"while no server has answered": func(s *stubs, _ *order.Receipt) { s.ledger.identity = 0 },
-		"unknown on both sides":        func(s *stubs, r *order.Receipt) { s.ledger.identity, r.Server = 0, 0 },
-		"because it is asked for":      func(s *stubs, _ *order.Receipt) { s.tuning.ConfirmReceipts = true },
+		"of another server":              func(_ *stubs, r *order.Receipt) { r.Server = elsewhere },
+		"of an unknown server":           func(_ *stubs, r *order.Receipt) { r.Server = 0 },
+		"while no server has answered":   func(s *stubs, _ *order.Receipt) { s.ledger.identity = 0 },
+		"unknown on both sides":          func(s *stubs, r *order.Receipt) { s.ledger.identity, r.Server = 0, 0 },
+		"because it is asked for":        func(s *stubs, _ *order.Receipt) { s.tuning.ConfirmReceipts = true },
+		"of a refusal of another server": func(s *stubs, r *order.Receipt) { r.State, r.Server = order.Failed, elsewhere },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -113,6 +114,40 @@ func receiptLost(t *testing.T, s *stubs) {
 	require.Equal(t, order.Created, a.Kind)
 	require.Equal(t, order.MarkReceipt, s.end().Mark)
 	require.Equal(t, []order.Anomaly{order.ReceiptLost}, s.observer.Anomalies())
+}
+
+// TestARefusalThatTheLedgerMayHaveForgottenIsNotReplayedUnasked: its key has made an
+// order since, and a client that is told of the refusal takes another.
+func TestARefusalThatTheLedgerMayHaveForgottenIsNotReplayedUnasked(t *testing.T) {
+	t.Parallel()
+	const kept = 30 * 24 * time.Hour
+	synctest.Test(t, func(t *testing.T) {
+		seen := func(state order.State, age time.Duration, digest order.Digest) *stubs {
+			s := newStubs(t)
+			s.tuning.RefusalsKept = kept
+			r := s.receipt(state)
+			r.FirstSeen = time.Now().Add(-age)
+			if digest != (order.Digest{}) {
+				r.Digest = digest
+			}
+			s.filter.admissions = []order.Admission{{Advice: order.Seen, Layer: order.LayerProcess, Receipt: r}}
+			return s
+		}
+		for _, digest := range []order.Digest{{}, {0xf0}} {
+			s := seen(order.Failed, kept-30*time.Minute, digest)
+			a, err := s.intake.Submit(t.Context(), s.command, 0)
+			require.NoError(t, err)
+			require.Equal(t, order.Created, a.Kind)
+			require.Empty(t, s.observer.Anomalies(), "that it is forgotten is in order")
+		}
+		for state, age := range map[order.State]time.Duration{order.Failed: kept - 2*time.Hour, order.Succeeded: 2 * kept} {
+			s := seen(state, age, order.Digest{})
+			a, err := s.intake.Submit(t.Context(), s.command, 0)
+			require.NoError(t, err)
+			require.Equal(t, order.Replayed, a.Kind)
+			require.Zero(t, s.ledger.calls)
+		}
+	})
 }
 
 // TestWhoJoinedDoesNotInheritThatTheOwnerLeft: the owner's client hangs up while

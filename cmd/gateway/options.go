@@ -35,6 +35,7 @@ func decisionTuning(c *configs.Config) order.Tuning {
 		InProgressGrace: c.InProgressGrace,
 		MaxWait:         c.MaxWait,
 		ConfirmReceipts: c.Cache.ConfirmReceipts,
+		RefusalsKept:    c.Retention.Responses,
 	}
 }
 
