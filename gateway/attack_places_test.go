@@ -13,7 +13,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/net/http2"
-	"golang.org/x/net/http2/hpack"
 
 	"github.com/oncegate/oncegate/gateway"
 )
@@ -108,38 +107,13 @@ func TestAnswersThatAreNotTakenKeepNobodyOut(t *testing.T) {
 	require.NoError(t, c.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0}))
 	const streams = 8
 	for i := range uint32(streams) {
-		require.NoError(t, c.WriteHeaders(http2.HeadersFrameParam{StreamID: 2*i + 1, BlockFragment: c.list(), EndHeaders: true, EndStream: true}))
-		c.headers(t) // its answer has begun
+		c.ask(t, 2*i+1, c.list(), false)
+		c.until(t, 2*i+1, func(s *returned) bool { return s.status != "" }) // its answer has begun
 	}
 	require.Equal(t, http.StatusCreated, postTLS(t, k, config, "afterwards").status)
 }
 
 // list encodes the header of a request for a page of orders.
 func (c *h2conn) list() []byte {
-	c.encoded.Reset()
-	for _, f := range [][2]string{
-		{":method", "GET"},
-		{":scheme", "https"},
-		{":authority", "localhost"},
-		{":path", "/api/orders?limit=60"},
-		{"authorization", "Bearer " + mint("alice", "orders")},
-	} {
-		_ = c.encoder.WriteField(hpack.HeaderField{Name: f[0], Value: f[1]})
-	}
-	return c.encoded.Bytes()
-}
-
-// headers waits for the header of an answer.
-func (c *h2conn) headers(t testing.TB) {
-	t.Helper()
-	for {
-		frame, err := c.ReadFrame()
-		require.NoError(t, err)
-		switch frame.(type) {
-		case *http2.HeadersFrame:
-			return
-		case *http2.DataFrame, *http2.GoAwayFrame, *http2.RSTStreamFrame:
-			require.Fail(t, "unexpected", "%v", frame)
-		}
-	}
+	return c.encode(http.MethodGet, "/api/orders?limit=60", [2]string{"authorization", "Bearer " + mint("alice", "orders")})
 }

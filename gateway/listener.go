@@ -35,7 +35,12 @@ func newListener(addr string, h http.Handler, t Timeouts, certs *Certificates, l
 		MaxHeaderBytes:               maxHeaderBytes,
 		DisableGeneralOptionsHandler: true,
 		ErrorLog:                     slog.NewLogLogger(log.Handler(), slog.LevelDebug),
-		HTTP2:                        &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
+		HTTP2: &http.HTTP2Config{
+			MaxConcurrentStreams: maxStreams,
+			// The time-outs of streams only ask for a reset, which waits behind what a
+			// client does not read. Then this ends the connection.
+			WriteByteTimeout: t.Write,
+		},
 	}}
 	if certs != nil {
 		l.tls, l.http.TLSConfig = true, certs.config()
