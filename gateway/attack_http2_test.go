@@ -325,36 +325,6 @@ func TestStreamsBeyondTheBoundAreRefused(t *testing.T) {
 	require.Equal(t, "201", c.until(t, 2*most+5, answered).status, "there is room again")
 }
 
-// every is the pace of the clients that drip: a minute of it, which is as long as a
-// test waits, comes nowhere near a limit on a size.
-const every = 20 * time.Millisecond
-
-// drip has a client send a little, again and again, until it cannot or the test has
-// seen enough. It returns how often that was.
-func drip(t testing.TB, send func() error) (enough func() int) {
-	t.Helper()
-	stop, drops := make(chan struct{}), make(chan int, 1)
-	go func() {
-		tick := time.NewTicker(every)
-		defer tick.Stop()
-		for n := 0; ; n++ {
-			select {
-			case <-stop:
-				drops <- n
-				return
-			case <-tick.C:
-				if send() != nil {
-					drops <- n
-					return
-				}
-			}
-		}
-	}()
-	enough = sync.OnceValue(func() int { close(stop); return <-drops })
-	t.Cleanup(func() { enough() })
-	return enough
-}
-
 // The time-out for a request is that of a stream, however many others there are.
 func TestStreamsWhoseBodiesDoNotEndAreAnswered(t *testing.T) {
 	t.Parallel()

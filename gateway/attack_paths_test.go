@@ -45,6 +45,7 @@ func TestStrangeTargetsReachNothing(t *testing.T) {
 	k := newLiveKit(t)
 	bearer := "\r\nHost: x\r\nAuthorization: Bearer " + mint("alice", "orders") + "\r\nConnection: close\r\n\r\n"
 	for line, want := range map[string]int{
+		"": http.StatusBadRequest,
 		"GET http://evil.example/api/orders HTTP/1.1": http.StatusOK, // the absolute form; the host is nothing to us
 		"OPTIONS * HTTP/1.1":                          http.StatusNotFound,
 		"CONNECT 10.0.0.7:3306 HTTP/1.1":              http.StatusNotFound,

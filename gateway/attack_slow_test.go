@@ -23,44 +23,85 @@ func hungUp(t *testing.T, conn net.Conn) {
 	require.NotErrorIs(t, err, os.ErrDeadlineExceeded, "the gateway did not hang up")
 }
 
+// every is the pace of the clients that drip: a minute of it, which is as long as a
+// test waits, comes nowhere near a limit on a size.
+const every = 20 * time.Millisecond
+
+// drip has a client send a little, again and again, until it cannot or the test has
+// seen enough. It returns how often that was.
+func drip(t testing.TB, send func() error) (enough func() int) {
+	t.Helper()
+	stop, drops := make(chan struct{}), make(chan int, 1)
+	go func() {
+		tick := time.NewTicker(every)
+		defer tick.Stop()
+		for n := 0; ; n++ {
+			select {
+			case <-stop:
+				drops <- n
+				return
+			case <-tick.C:
+				if send() != nil {
+					drops <- n
+					return
+				}
+			}
+		}
+	}()
+	enough = sync.OnceValue(func() int { close(stop); return <-drops })
+	t.Cleanup(func() { enough() })
+	return enough
+}
+
 // Each of these sends a little, often enough to look alive. A limit on the pause
-// between two bytes would never end them; the limit on the whole does.
+// between two bytes would never end them, and no limit on a size is near; the limit
+// on the whole does.
 func TestDrippingClientsAreCutOff(t *testing.T) {
 	t.Parallel()
-	k := newLiveKit(t, func(o *gateway.Options) {
-		o.Timeouts = gateway.Timeouts{ReadHeader: 50 * time.Millisecond, Read: 100 * time.Millisecond, Idle: 50 * time.Millisecond}
+	// A body needs a header that came whole, however slow the machine is.
+	heads := newLiveKit(t, func(o *gateway.Options) { o.Timeouts = gateway.Timeouts{ReadHeader: 300 * time.Millisecond} })
+	bodies := newLiveKit(t, func(o *gateway.Options) {
+		o.Timeouts = gateway.Timeouts{ReadHeader: time.Minute, Read: 300 * time.Millisecond, Idle: 100 * time.Millisecond}
 	})
-	for name, c := range map[string]struct{ start, drop string }{
-		"a request line":      {"GET /api/orders?", "x"},
-		"a header line":       {"POST /api/orders HTTP/1.1\r\nX: ", "x"},
-		"header lines":        {"POST /api/orders HTTP/1.1\r\n", "X: y\r\n"},
-		"a declared body":     {request("alice", "Content-Length: 60000", ""), " "},
-		"chunks":              {request("alice", "Transfer-Encoding: chunked", ""), "1\r\n \r\n"},
-		"a chunk's extension": {request("alice", "Transfer-Encoding: chunked", "1;"), "x"},
-		"a webhook":           {"POST /webhooks/payments HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 9000\r\n\r\n", " "},
-		"blank lines":         {"", "\r\n"},
-		"nothing at all":      {"", ""},
-		"nothing more":        {goodMorning, ""},
+	const (
+		nothing = "" // whoever did not ask is not answered
+		tooSlow = "Send the same request again; nothing was claimed."
+	)
+	for name, c := range map[string]struct {
+		k                 *kit
+		start, drop, said string
+	}{
+		"a request line":      {heads, "GET /api/orders?", "x", "HTTP/1.1 400 "}, // net/http takes what has come of it for all of it
+		"a header line":       {heads, "POST /api/orders HTTP/1.1\r\nX: ", "x", nothing},
+		"header lines":        {heads, "POST /api/orders HTTP/1.1\r\n", "X: y\r\n", nothing},
+		"nothing at all":      {heads, "", "", nothing},
+		"a declared body":     {bodies, request("alice", "Content-Length: 60000", ""), " ", tooSlow},
+		"chunks":              {bodies, request("alice", "Transfer-Encoding: chunked", ""), "1\r\n \r\n", tooSlow},
+		"a chunk's extension": {bodies, request("alice", "Transfer-Encoding: chunked", "1;"), "x", tooSlow},
+		"a webhook":           {bodies, callback(), " ", tooSlow},
+		"nothing more":        {bodies, goodMorning, "", "HTTP/1.1 200 OK"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			conn := k.dial()
+			conn := c.k.dial()
 			_, err := io.WriteString(conn, c.start)
 			require.NoError(t, err)
-			var dripping sync.WaitGroup
-			if c.drop != "" {
-				dripping.Go(func() {
-					for err := error(nil); err == nil; {
-						_, err = io.WriteString(conn, c.drop)
-					}
-				})
-			}
-			hungUp(t, conn)
+			enough := drip(t, func() error {
+				_, err := io.WriteString(conn, c.drop)
+				return err
+			})
+			said, err := io.ReadAll(conn)
+			require.NotErrorIs(t, err, os.ErrDeadlineExceeded, "the gateway did not hang up")
 			require.NoError(t, conn.Close())
-			dripping.Wait()
+			require.Less(t, len(c.start)+enough()*len(c.drop), 4<<10, "a chunk's line may be as long, which is the least of all limits")
+			require.Contains(t, string(said), c.said)
+			require.Equal(t, c.said == nothing, len(said) == 0, string(said))
 		})
 	}
-	t.Cleanup(func() { require.Zero(t, k.ledger.Calls().Decide) })
+	t.Cleanup(func() {
+		require.Zero(t, heads.ledger.Calls().Decide)
+		require.Zero(t, bodies.ledger.Calls().Decide)
+	})
 }
 
 // goodMorning is a request after which the connection stays open.
