@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
@@ -13,45 +14,93 @@ import (
 	"github.com/oncegate/oncegate/order"
 )
 
-// changes are the routes of the admin listener that change something.
-func changes(id order.ID) map[string]string {
-	return map[string]string{
-		"/admin/v1/users/zoe":                         `{"balance":"1.00"}`,
-		"/admin/v1/stock/potsticker":                  `{"available":1}`,
-		"/admin/v1/orders/" + id.String() + "/ship":   `{}`,
-		"/admin/v1/users/zoe?_method=PUT&balance=1":   "",
-		"/admin/v1/stock/potsticker?available=1":      "",
-		"/admin/v1/orders/" + id.String() + "/ship?x": "",
+// change is a request that changes something.
+type change struct {
+	method, path, body string
+	readable           bool // there is something to read at its path
+}
+
+// changingDesk is a desk that has every route that changes something.
+func changingDesk(t *testing.T) *desk {
+	t.Helper()
+	return newDesk(t, func(o *gateway.AdminOptions) { o.Settings = &settingsFake{} })
+}
+
+// changes are what the admin listener does that changes something, all of it.
+func (d *desk) changes(id order.ID) []change {
+	d.t.Helper()
+	known := map[string]change{
+		"/admin/v1/users/{id}":       {path: "/admin/v1/users/zoe", body: `{"balance":"1.00"}`},
+		"/admin/v1/stock/{sku}":      {path: "/admin/v1/stock/potsticker", body: `{"available":1}`},
+		"/admin/v1/orders/{id}/ship": {path: "/admin/v1/orders/" + id.String() + "/ship", body: `{}`},
+		"/admin/v1/config/{name}":    {path: receiptTTL, body: longer},
 	}
+	routes := d.admin.Routes()
+	var all []change
+	for _, r := range routes {
+		if r.Method == http.MethodGet {
+			continue
+		}
+		require.Contains(d.t, known, r.Path, "a change that is not tried")
+		c := known[r.Path]
+		c.method, c.readable = r.Method, slices.Contains(routes, gateway.Route{Method: http.MethodGet, Path: r.Path})
+		all = append(all, c)
+	}
+	require.Len(d.t, all, len(known))
+	return all
+}
+
+// current is what If-Match says of settings that were never changed.
+func current() header { return with("If-Match", `"0"`) }
+
+// untouched wants that none of the changes was made.
+func (d *desk) untouched(id order.ID) {
+	d.t.Helper()
+	_, err := d.ledger.Balance(context.Background(), "zoe")
+	require.ErrorIs(d.t, err, order.ErrNotFound)
+	_, limited, err := d.ledger.Stock(context.Background(), "potsticker")
+	require.NoError(d.t, err)
+	require.False(d.t, limited)
+	require.Equal(d.t, order.Pending, d.status(id))
+	require.JSONEq(d.t, `{"changes":[]}`, d.ask(here, http.MethodGet, "/admin/v1/config/changes", "").body)
 }
 
 func TestNothingChangesByARequestThatOnlyReads(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := changingDesk(t)
 	id := d.place("k1")
-	for path, body := range changes(id) {
-		for _, method := range []string{http.MethodGet, http.MethodOptions, http.MethodTrace, "get", "PROPFIND"} {
-			r := d.ask(here, method, path, body, with("Content-Type", "application/json"), with("X-Http-Method-Override", "PUT"))
-			require.Equal(t, http.StatusMethodNotAllowed, r.status, "%s %s", method, path)
+	for _, c := range d.changes(id) {
+		for path, reads := range map[string]int{
+			c.path: http.StatusOK,
+			c.path + "?_method=" + c.method + "&balance=1&available=1&value=48h": http.StatusBadRequest,
+		} {
+			if !c.readable {
+				reads = http.StatusMethodNotAllowed
+			}
+			for _, method := range []string{http.MethodGet, http.MethodOptions, http.MethodTrace, "get", "PROPFIND"} {
+				want := http.StatusMethodNotAllowed
+				if method == http.MethodGet {
+					want = reads
+				}
+				r := d.ask(here, method, path, c.body, with("Content-Type", "application/json"), with("X-Http-Method-Override", c.method), current())
+				require.Equal(t, want, r.status, "%s %s", method, path)
+			}
+			req := httptest.NewRequestWithContext(context.Background(), http.MethodHead, path, strings.NewReader(c.body))
+			req.Host, req.RemoteAddr = "127.0.0.1:9090", here
+			rec := httptest.NewRecorder()
+			d.admin.Handler().ServeHTTP(rec, req)
+			require.Equal(t, reads, rec.Code, path)
 		}
-		req := httptest.NewRequestWithContext(context.Background(), http.MethodHead, path, strings.NewReader(body))
-		req.Host, req.RemoteAddr = "127.0.0.1:9090", here
-		rec := httptest.NewRecorder()
-		d.admin.Handler().ServeHTTP(rec, req)
-		require.Equal(t, http.StatusMethodNotAllowed, rec.Code, path)
 	}
-	_, err := d.ledger.Balance(context.Background(), "zoe")
-	require.ErrorIs(t, err, order.ErrNotFound)
-	_, limited, err := d.ledger.Stock(context.Background(), "potsticker")
-	require.NoError(t, err)
-	require.False(t, limited)
-	require.Equal(t, order.Pending, d.status(id))
+	d.untouched(id)
 }
 
 func TestPagesOfOtherSitesGetNothing(t *testing.T) {
 	t.Parallel()
 	both := func(h http.Header) { h["Origin"] = []string{"http://127.0.0.1:9090", "https://evil.example"} }
-	d := newDesk(t, func(o *gateway.AdminOptions) { o.AllowedHosts = []string{"Ops.Internal"} })
+	d := newWatched(t, func(o *gateway.AdminOptions) {
+		o.Settings, o.AllowedHosts = &settingsFake{}, []string{"Ops.Internal"}
+	})
 	id := d.place("k1")
 	for name, c := range map[string]struct {
 		headers []header
@@ -81,9 +130,23 @@ func TestPagesOfOtherSitesGetNothing(t *testing.T) {
 			require.Equal(t, want, d.ask(here, http.MethodGet, path, "", c.headers...).status, "%s: %s", name, path)
 		}
 		require.Equal(t, want, d.ask(here, http.MethodPut, "/admin/v1/users/bob", `{"balance":"7.00"}`, c.headers...).status, name)
-		if !c.allowed {
-			require.Equal(t, want, d.ask(here, http.MethodPost, "/admin/v1/orders/"+id.String()+"/ship", `{}`, c.headers...).status, name)
+		if c.allowed {
+			continue
 		}
+		for _, r := range d.admin.Routes() { // reads too: a profile, or a stream of events
+			require.Equal(t, want, d.ask(here, r.Method, sampleOf(r.Path), "", c.headers...).status, "%s: %v", name, r)
+		}
+		for _, full := range d.changes(id) {
+			require.Equal(t, want, d.ask(here, full.method, full.path, full.body, append(c.headers, current())...).status, "%s: %s", name, full.path)
+		}
+	}
+	d.untouched(id)
+	for _, c := range d.changes(id) { // what was refused is refused for where it came from only
+		want := http.StatusOK
+		if strings.HasSuffix(c.path, "/ship") { // it is not paid
+			want = http.StatusConflict
+		}
+		require.Equal(t, want, d.ask(here, c.method, c.path, c.body, current()).status, c.path)
 	}
 }
 
@@ -108,23 +171,20 @@ func TestNoChangeOfTheDocumentIsMadeByGet(t *testing.T) {
 // What a form or a script can send without asking first never has this type.
 func TestFormsChangeNothing(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := changingDesk(t)
 	id := d.place("k1")
-	for path, body := range changes(id) {
-		for _, typ := range []string{"text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "", "application/csp-report"} {
-			method := http.MethodPut
-			if path == "/admin/v1/orders/"+id.String()+"/ship" || path == "/admin/v1/orders/"+id.String()+"/ship?x" {
-				method = http.MethodPost
+	for _, c := range d.changes(id) {
+		for path, want := range map[string]int{
+			c.path:        http.StatusUnsupportedMediaType,
+			c.path + "?x": http.StatusBadRequest, // no change reads a query
+		} {
+			for _, typ := range []string{"text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "", "application/csp-report"} {
+				r := d.ask(here, c.method, path, c.body, with("Content-Type", typ), current())
+				require.Equal(t, want, r.status, "%s %q", path, typ)
 			}
-			want := http.StatusUnsupportedMediaType
-			if strings.Contains(path, "?") { // no change reads a query
-				want = http.StatusBadRequest
-			}
-			r := d.ask(here, method, path, body, with("Content-Type", typ))
-			require.Equal(t, want, r.status, "%s %q", path, typ)
 		}
 	}
-	require.Equal(t, order.Pending, d.status(id))
+	d.untouched(id)
 }
 
 func TestTheAdminListenerTakesAConnectionOfThisMachineOnlyWithoutAuthentication(t *testing.T) {
