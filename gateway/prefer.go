@@ -7,33 +7,50 @@ import (
 	"time"
 )
 
-// preferredWait reads Prefer: wait=n (RFC 7240): whole seconds, at most limit.
-// The first wait counts. What cannot be understood is ignored, as the RFC asks.
+// preferredWait reads Prefer: wait=n (RFC 7240): whole seconds, at most limit. What
+// cannot be understood is ignored, as the RFC asks.
 func preferredWait(h http.Header, limit time.Duration) time.Duration {
-	for _, line := range h["Prefer"] {
-		for preference := range strings.SplitSeq(line, ",") {
-			preference, _, _ = strings.Cut(preference, ";") // parameters are not for us
-			name, value, _ := strings.Cut(preference, "=")
-			if !strings.EqualFold(strings.TrimSpace(name), "wait") {
-				continue
-			}
-			return waitOf(strings.Trim(strings.TrimSpace(value), `"`), limit)
-		}
-	}
-	return 0
+	value, _ := preference(h, "wait")
+	return waitOf(value, limit)
 }
 
 // prefersLater reads Prefer: respond-async (RFC 7240, section 4.1).
 func prefersLater(h http.Header) bool {
+	value, found := preference(h, "respond-async")
+	return found && value == ""
+}
+
+// preference finds the first preference of a name, which is the one that counts.
+func preference(h http.Header, name string) (value string, found bool) {
 	for _, line := range h["Prefer"] {
-		for preference := range strings.SplitSeq(line, ",") {
-			preference, _, _ = strings.Cut(preference, ";")
-			if strings.EqualFold(strings.TrimSpace(preference), "respond-async") {
-				return true
+		for line != "" {
+			var one string
+			one, line = cutUnquoted(line, ',')
+			one, _ = cutUnquoted(one, ';') // parameters are not for us
+			is, text, _ := strings.Cut(one, "=")
+			if strings.EqualFold(strings.TrimSpace(is), name) {
+				return strings.Trim(strings.TrimSpace(text), `"`), true
 			}
 		}
 	}
-	return false
+	return "", false
+}
+
+// cutUnquoted cuts a text at the first separator that no quotes are around: what
+// is between them is somebody's words.
+func cutUnquoted(s string, separator byte) (before, after string) {
+	quoted := false
+	for i := 0; i < len(s); i++ {
+		switch c := s[i]; {
+		case c == '\\' && quoted:
+			i++ // the next character stands for itself
+		case c == '"':
+			quoted = !quoted
+		case c == separator && !quoted:
+			return s[:i], s[i+1:]
+		}
+	}
+	return s, ""
 }
 
 func waitOf(value string, limit time.Duration) time.Duration {
