@@ -58,7 +58,7 @@ func TestManyIdleConnectionsKeepNobodyOut(t *testing.T) {
 func connections(t *testing.T, want int) int {
 	t.Helper()
 	const (
-		ends    = 2    // both ends are here
+		ends    = 2   // both ends are here
 		reserve = 100 // for the rest of the process: it runs alone
 		enough  = 500
 	)
