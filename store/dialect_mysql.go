@@ -88,8 +88,11 @@ func (o *Options) variables(mariadb, autocommit bool) map[string]string {
 		"sql_mode":                 strictMode,
 		"time_zone":                "'+00:00'",
 		"innodb_lock_wait_timeout": seconds(o.LockWaitTimeout),
-		"wait_timeout":             seconds(o.WaitTimeout),
-		"autocommit":               "1",
+		// Of tables: a year by default, for which the server keeps who has left. And
+		// whoever comes waits behind a change of a table that waits.
+		"lock_wait_timeout": seconds(o.LockWaitTimeout),
+		"wait_timeout":      seconds(o.WaitTimeout),
+		"autocommit":        "1",
 		// Beyond it an account, or a record, would be taken for missing.
 		"sql_select_limit": "18446744073709551615",
 		// Without them the last word of the indexes may be skipped.

@@ -137,7 +137,7 @@ func TestNoVariableIsSetTwice(t *testing.T) {
 func TestTheNewestStepOfTheSchemaCanBeTakenBack(t *testing.T) {
 	t.Parallel()
 	onEngines(t, func(t *testing.T, dsn string) {
-		require.NoError(t, withProvider(t.Context(), Options{DSN: dsn}, func(p *goose.Provider) error {
+		require.NoError(t, withProvider(t.Context(), Options{DSN: dsn}, func(_ *dialect, _ *sql.DB, p *goose.Provider) error {
 			_, down := p.Down(t.Context())
 			_, up := p.Up(t.Context())
 			return errors.Join(down, up)

@@ -196,7 +196,7 @@ func TestHeldUsersHoldUpNobodyElse(t *testing.T) {
 		ann, bob := started(command(t, "ann", "k", potsticker(1_00))), started(command(t, "bob", "k", potsticker(1_00)))
 		bob.phase.Store(phaseWaiting)
 		w := &worker{s: h.Store, stop: t.Context(), queue: make(chan *pending, 1)}
-		w.queue <- bob
+		require.True(t, w.join(bob))
 		var decided sync.WaitGroup
 		decided.Go(func() { w.decide(append(slices.Clone(held), ann)) })
 		require.Equal(t, "created created", kinds([]result{<-ann.done, <-bob.done}))

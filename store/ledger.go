@@ -116,18 +116,11 @@ func (l *ledger) enqueue(p *pending) error {
 	if l.closed {
 		return order.ErrShuttingDown
 	}
-	if w.late(p) {
+	if w.late(p) || !w.join(p) {
 		l.s.metrics.overloaded.Inc()
 		return order.ErrOverloaded
 	}
-	select {
-	case w.queue <- p:
-		l.s.metrics.waiting.Inc()
-		return nil
-	default:
-		l.s.metrics.overloaded.Inc()
-		return order.ErrOverloaded
-	}
+	return nil
 }
 
 // close lets the workers empty their queues, and makes them hurry when ctx ends.

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"strings"
 
+	"github.com/go-sql-driver/mysql"
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/lock"
 )
@@ -23,10 +24,17 @@ type Migration struct {
 	Applied bool
 }
 
-// Migrate brings the schema up to what this program needs. Several at once are
-// safe: one works, the others wait.
+// Migrate brings the schema up to what this program needs, and goes on where an
+// earlier call was interrupted. Several at once are safe on a server: one works, the
+// others wait. On one new SQLite file the slower of two fails, and finds the work done
+// when it is called again.
 func Migrate(ctx context.Context, o Options) error {
-	return withProvider(ctx, o, func(p *goose.Provider) error {
+	return withProvider(ctx, o, func(d *dialect, db *sql.DB, p *goose.Provider) error {
+		if d.migrations == "mysql" {
+			if err := completeVersions(ctx, db); err != nil {
+				return fmt.Errorf("migrate: %w", err)
+			}
+		}
 		if _, err := p.Up(ctx); err != nil {
 			return fmt.Errorf("migrate: %w", err)
 		}
@@ -36,7 +44,7 @@ func Migrate(ctx context.Context, o Options) error {
 
 // MigrationStatus lists the steps of the schema and which are applied.
 func MigrationStatus(ctx context.Context, o Options) (steps []Migration, err error) {
-	err = withProvider(ctx, o, func(p *goose.Provider) error {
+	err = withProvider(ctx, o, func(_ *dialect, _ *sql.DB, p *goose.Provider) error {
 		all, err := p.Status(ctx)
 		for _, m := range all {
 			steps = append(steps, Migration{
@@ -50,7 +58,18 @@ func MigrationStatus(ctx context.Context, o Options) (steps []Migration, err err
 	return steps, err
 }
 
-func withProvider(ctx context.Context, o Options, do func(*goose.Provider) error) (err error) {
+// completeVersions writes the first row of goose's table where that was made without:
+// a server commits the table by itself. Each step of ours can be repeated.
+func completeVersions(ctx context.Context, db *sql.DB) error {
+	_, err := db.ExecContext(ctx, "INSERT INTO goose_db_version (version_id, is_applied)"+
+		" SELECT 0, TRUE FROM (SELECT 1 AS one) AS it WHERE NOT EXISTS (SELECT 1 FROM goose_db_version)")
+	if e, ok := errors.AsType[*mysql.MySQLError](err); ok && e.Number == erBadTable {
+		return nil // nor is anything else
+	}
+	return err
+}
+
+func withProvider(ctx context.Context, o Options, do func(*dialect, *sql.DB, *goose.Provider) error) (err error) {
 	if err := o.setTimes(); err != nil {
 		return err
 	}
@@ -82,7 +101,7 @@ func withProvider(ctx context.Context, o Options, do func(*goose.Provider) error
 	if err != nil {
 		return fmt.Errorf("migrations: %w", err)
 	}
-	return do(p)
+	return do(s.d, db, p)
 }
 
 // checkSchema refuses a schema that is older than this program.

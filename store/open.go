@@ -126,9 +126,6 @@ func (s *Store) unlimited() (*sql.DB, error) {
 	return s.hosts.open(func(c *mysql.Config) *mysql.Config {
 		c = s.o.session(c, s.d.name == "mariadb", true)
 		c.ReadTimeout, c.WriteTimeout = 0, 0
-		// A change of a table waits until nobody uses it, and whoever comes waits
-		// behind it: a year by default.
-		c.Params["lock_wait_timeout"] = seconds(s.o.LockWaitTimeout)
 		return c
 	})
 }

@@ -87,7 +87,7 @@ func (w *turn) come(t *testing.T, users ...string) (come []*pending) {
 	for _, user := range users {
 		p := started(command(t, user, "k", potsticker(1_00)))
 		p.phase.Store(phaseWaiting)
-		w.queue <- p
+		require.True(t, w.join(p))
 		come = append(come, p)
 	}
 	return come

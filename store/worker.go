@@ -25,6 +25,7 @@ type worker struct {
 	// waited is how long the first of the last group had waited, and took how long the
 	// last attempt took, in nanoseconds.
 	waited, took atomic.Int64
+	rows         atomic.Int64 // of the commands in the queue
 }
 
 // late tells whether a command would wait for half of its time or longer: as long as
@@ -33,7 +34,7 @@ type worker struct {
 // and so keeps the queue as it is. A single group is no queue. See "controlled delay"
 // in Maurer, Fail at Scale (ACM Queue 13, 8).
 func (w *worker) late(p *pending) bool {
-	groups := len(w.queue) / w.s.o.MaxBatch
+	groups := max(len(w.queue)/w.s.o.MaxBatch, int(w.rows.Load())/w.s.o.MaxRows)
 	waits := max(w.waited.Load(), w.took.Load()*int64(groups+1))
 	return groups > 0 && time.Duration(waits) > p.deadline.Sub(p.queued)/2
 }
@@ -54,7 +55,7 @@ func (w *worker) run() {
 			if first, ok = <-w.queue; !ok {
 				return
 			}
-			w.s.metrics.waiting.Dec()
+			w.left(first)
 		}
 		w.decide(w.gather(first))
 	}
@@ -69,12 +70,32 @@ func (w *worker) waiting() *pending {
 	select {
 	case p, ok := <-w.queue:
 		if ok {
-			w.s.metrics.waiting.Dec()
+			w.left(p)
 		}
 		return p // nil when the queue is closed
 	default:
 		return nil
 	}
+}
+
+// join puts a command into the queue, unless that is full.
+func (w *worker) join(p *pending) bool {
+	rows := int64(len(p.cmd.Lines))
+	w.rows.Add(rows)
+	select {
+	case w.queue <- p:
+		w.s.metrics.waiting.Inc()
+		return true
+	default:
+		w.rows.Add(-rows)
+		return false
+	}
+}
+
+// left is for every command that was taken from the queue.
+func (w *worker) left(p *pending) {
+	w.rows.Add(-int64(len(p.cmd.Lines)))
+	w.s.metrics.waiting.Dec()
 }
 
 // gather takes what is waiting, without ever waiting for more: an idle ledger
@@ -98,7 +119,7 @@ func (w *worker) gather(first *pending) []*pending {
 			if !ok {
 				return group
 			}
-			w.s.metrics.waiting.Dec()
+			w.left(p)
 			if rows > 0 && rows+len(p.cmd.Lines) > w.s.o.MaxRows {
 				w.held = p
 				return group

@@ -2,7 +2,7 @@
 
 -- Every key and number is compared byte for byte: a collation that ignores case
 -- or accents would answer one customer's order with another's.
-CREATE TABLE users (
+CREATE TABLE IF NOT EXISTS users (
   user_id    VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
   balance    DECIMAL(14,2) NOT NULL,
   credited   DECIMAL(18,2) NOT NULL COMMENT 'all that was ever credited: balance plus the orders that hold',
@@ -11,7 +11,7 @@ CREATE TABLE users (
   CONSTRAINT ck_users_balance CHECK (balance >= 0)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
 
-CREATE TABLE stock (
+CREATE TABLE IF NOT EXISTS stock (
   sku       VARCHAR(64) NOT NULL,
   available BIGINT NOT NULL,
   supplied  BIGINT NOT NULL COMMENT 'all that was ever supplied: available plus what orders have taken',
@@ -21,7 +21,7 @@ CREATE TABLE stock (
 
 -- uk_orders_key is the last line of defence against a second order. It stays
 -- for as long as the order, whatever becomes of idempotency_records.
-CREATE TABLE orders (
+CREATE TABLE IF NOT EXISTS orders (
   order_id          BINARY(16) NOT NULL COMMENT 'UUIDv7',
   user_id           VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
   idempotency_key   VARCHAR(255) CHARACTER SET ascii COLLATE ascii_bin NULL COMMENT 'NULL: made without a key',
@@ -42,7 +42,7 @@ CREATE TABLE orders (
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
 
 -- The answer is kept as bytes: the JSON type would give it back reordered.
-CREATE TABLE idempotency_records (
+CREATE TABLE IF NOT EXISTS idempotency_records (
   user_id           VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
   idempotency_key   VARCHAR(255) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
   operation         VARCHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,

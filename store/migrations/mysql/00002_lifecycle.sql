@@ -1,6 +1,6 @@
 -- +goose Up
 
-CREATE TABLE order_events (
+CREATE TABLE IF NOT EXISTS order_events (
   event_id           BIGINT UNSIGNED NOT NULL AUTO_INCREMENT,
   order_id           BINARY(16) NOT NULL,
   event              VARCHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
@@ -16,7 +16,7 @@ CREATE TABLE order_events (
   CONSTRAINT fk_events_order FOREIGN KEY (order_id) REFERENCES orders (order_id)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
 
-CREATE TABLE consumed_messages (
+CREATE TABLE IF NOT EXISTS consumed_messages (
   consumer    VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
   message_id  VARCHAR(255) NOT NULL,
   digest      BINARY(32) NOT NULL,
@@ -29,7 +29,7 @@ CREATE TABLE consumed_messages (
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
 
 -- Messages whose id had been used for another content.
-CREATE TABLE parked_messages (
+CREATE TABLE IF NOT EXISTS parked_messages (
   consumer   VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
   message_id VARCHAR(255) NOT NULL,
   digest     BINARY(32) NOT NULL,

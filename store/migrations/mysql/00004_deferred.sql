@@ -2,7 +2,7 @@
 
 -- Accepted requests that wait to be carried out. The row goes in the very
 -- transaction that turns its record from processing into an answer.
-CREATE TABLE deferred_requests (
+CREATE TABLE IF NOT EXISTS deferred_requests (
   user_id         VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
   idempotency_key VARCHAR(255) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
   content         MEDIUMBLOB NOT NULL,

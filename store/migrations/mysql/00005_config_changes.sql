@@ -2,7 +2,7 @@
 
 -- Which setting was changed while the gateways ran, from what to what, why, by
 -- whom and when. Append-only: the newest row of a name is what is in force.
-CREATE TABLE config_changes (
+CREATE TABLE IF NOT EXISTS config_changes (
   version      BIGINT UNSIGNED NOT NULL COMMENT 'without gaps: two changes of one version cannot both be recorded',
   change_id    BINARY(16) NOT NULL COMMENT 'made by the gateway: tells its own row after an unknown commit',
   name         VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
