@@ -101,11 +101,17 @@ func diesAt(t *testing.T, g *gateway, db *sql.DB, e ending, point crashpoint.Poi
 	require.Equal(t, last.body, again.body)
 	require.True(t, again.replayed)
 
+	e.requireIn(t, db, user)
+	require.NoError(t, g.stop())
+}
+
+// requireIn demands that the database has the ending, and nothing beside it.
+func (e ending) requireIn(t *testing.T, db *sql.DB, user string) {
+	t.Helper()
 	require.Equal(t, e.orders, number(t, db, "SELECT COUNT(*) FROM orders WHERE user_id = ?", user))
 	require.Equal(t, 1, number(t, db, "SELECT COUNT(*) FROM idempotency_records WHERE user_id = ?", user))
 	require.Equal(t, e.stock, number(t, db, "SELECT available FROM stock WHERE sku = ?", user))
 	var left string
 	require.NoError(t, db.QueryRowContext(t.Context(), "SELECT balance FROM users WHERE user_id = ?", user).Scan(&left))
 	require.Equal(t, e.left, left)
-	require.NoError(t, g.stop())
 }

@@ -5,6 +5,8 @@
 //
 //   - crash points: a gateway dies at each step of a decision, is started again,
 //     and is asked again with the same key;
+//   - frozen gateways: one stops at each step of a decision for longer than its
+//     mark in Redis lives, another decides, and the first wakes and goes on;
 //   - the nemesis: several gateways under traffic with retries, while faults are
 //     drawn from a seed; what was answered is then judged against the database;
 //   - random sequences of orders, copies, crashes and faults, against a model;

@@ -5,8 +5,12 @@ package crashpoint
 // follows.
 type Point string
 
-// Variable names the point at which a process built with the tag dies.
-const Variable = "ONCEGATE_TEST_CRASH_AT"
+// Each variable names a point: there a process built with the tag dies, or
+// stops until it is told to go on.
+const (
+	Variable       = "ONCEGATE_TEST_CRASH_AT"
+	FreezeVariable = "ONCEGATE_TEST_FREEZE_AT"
+)
 
 // The points, in the order in which an order meets them.
 const (
