@@ -67,7 +67,7 @@ test: prepare ## run every test with the race detector, and each fuzz target for
 CHAOS := $(GO) test -count=1 -timeout 3h -v -run '^(TestNothingIsLostOrDoubledUnderFaults|TestRandomSequencesFollowTheModel|TestAFullLogDiskIsUnknownAndThenTrue|TestAPartedGatewayLosesNothing|TestAGatewayThatSleepsLongerThanItsMarkChangesNothing|TestClocksThatJumpChangeNothing|TestAPowerCutLosesNothingAnswered|TestAPowerCutIsSeenWhereSettingsPermitIt)$$' ./internal/chaos -args
 
 .PHONY: chaos
-chaos: prepare ## faults under traffic for twenty minutes (CHAOS_FLAGS="-for 1h -seed 7 -engine MySQL")
+chaos: prepare ## faults under traffic for twenty-five minutes (CHAOS_FLAGS="-for 1h -seed 7 -engine MySQL")
 	$(CHAOS) -for 10m $(CHAOS_FLAGS)
 
 .PHONY: chaos-short
