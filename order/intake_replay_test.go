@@ -51,7 +51,7 @@ func TestADoubtfulReceiptIsConfirmedFirst(t *testing.T) {
 		"while no server has answered":   func(s *stubs, _ *order.Receipt) { s.ledger.identity = 0 },
 		"unknown on both sides":          func(s *stubs, r *order.Receipt) { s.ledger.identity, r.Server = 0, 0 },
 		"because it is asked for":        func(s *stubs, _ *order.Receipt) { s.tuning.ConfirmReceipts = true },
-		"of a refusal of another server": func(s *stubs, r *order.Receipt) { r.State, r.Server = order.Failed, elsewhere },
+		"of a refusal of another server": func(_ *stubs, r *order.Receipt) { r.State, r.Server = order.Failed, elsewhere },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
