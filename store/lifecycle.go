@@ -18,7 +18,7 @@ func (s *Store) Cancel(ctx context.Context, userID string, id order.ID) (order.T
 	// By an attempt whose COMMIT was not answered, if there is another. If it was
 	// lost, and somebody else did the same since, both hear that they did it.
 	cancelled := false
-	err := s.inTransaction(ctx, "cancel an order", func(t *transaction) error {
+	err := s.inTransaction(ctx, "cancel an order", userRow(userID), func(t *transaction) error {
 		if err := t.requireOwner(userID, id); err != nil {
 			return err
 		}
@@ -56,7 +56,7 @@ func (s *Store) Cancel(ctx context.Context, userID string, id order.ID) (order.T
 func (s *Store) Ship(ctx context.Context, id order.ID) (order.Transition, error) {
 	var result order.Transition
 	shipped := false // as in Cancel
-	err := s.inTransaction(ctx, "ship an order", func(t *transaction) error {
+	err := s.inTransaction(ctx, "ship an order", orderRow(id), func(t *transaction) error {
 		o, err := t.lockOrder(id)
 		if err != nil {
 			return err
@@ -194,11 +194,11 @@ func (t *transaction) insertEvent(id order.ID, event order.EventType, result *or
 // inTransaction runs work and commits it, again from the start after any fault
 // that a retry may mend. The work must come to the same end when an earlier
 // attempt, whose COMMIT was not answered, turns out to have been committed.
-func (s *Store) inTransaction(ctx context.Context, doing string, work func(*transaction) error) error {
+func (s *Store) inTransaction(ctx context.Context, doing string, first lockedRow, work func(*transaction) error) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*s.o.ReadTimeout)
 	defer cancel()
 	for attempt := 1; ; attempt++ {
-		err := s.once(ctx, work)
+		err := s.once(ctx, first, work)
 		if err == nil {
 			return nil
 		}
@@ -211,8 +211,8 @@ func (s *Store) inTransaction(ctx context.Context, doing string, work func(*tran
 	}
 }
 
-func (s *Store) once(ctx context.Context, work func(*transaction) error) error {
-	t, err := s.beginBeside(ctx)
+func (s *Store) once(ctx context.Context, first lockedRow, work func(*transaction) error) error {
+	t, err := s.beginBeside(ctx, first)
 	if err != nil {
 		return fmt.Errorf("begin: %w", err)
 	}

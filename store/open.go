@@ -22,9 +22,9 @@ type Store struct {
 	d        *dialect
 	hosts    *hosts // nil for SQLite
 	version  string
-	reads    *sql.DB       // sessions with autocommit: look-ups and accounts
-	writes   *sql.DB       // sessions without: transactions
-	places   chan struct{} // for transactions beside the ledger's, whose workers never wait for a session
+	reads    *sql.DB // sessions with autocommit: look-ups and accounts
+	writes   *sql.DB // sessions without: transactions
+	places   *places // for transactions beside the ledger's, whose workers never wait for a session
 	metrics  *metrics
 	identity atomic.Uint64
 	ledger   *ledger
@@ -108,7 +108,7 @@ func (s *Store) connect(ctx context.Context) error {
 		}
 	}
 	limitPool(s.reads, o.ReadConns, o.WaitTimeout)
-	s.places = make(chan struct{}, besideLedger)
+	s.places = newPlaces()
 	limitPool(s.writes, o.Workers+besideLedger, o.WaitTimeout)
 	return nil
 }
@@ -129,10 +129,6 @@ func (s *Store) unlimited() (*sql.DB, error) {
 		return c
 	})
 }
-
-// besideLedger is how many transactions there may be beside those of the
-// ledger's workers: changes of states, look-ups behind a user's lock.
-const besideLedger = 4
 
 // limitPool keeps idle connections well below the server's patience, so that
 // its farewell (error 4031) never meets a command.

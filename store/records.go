@@ -160,7 +160,7 @@ func (s *Store) Find(ctx context.Context, userID string, key order.Key) (order.R
 func (s *Store) Confirm(ctx context.Context, userID string, key order.Key) (r order.Receipt, err error) {
 	ctx, cancel := context.WithTimeout(ctx, s.o.ReadTimeout)
 	defer cancel()
-	t, err := s.beginBeside(ctx)
+	t, err := s.beginBeside(ctx, userRow(userID))
 	if err != nil {
 		return r, s.translate("confirm a record", err)
 	}

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -20,16 +21,20 @@ func TestWorkersNeverWaitForASession(t *testing.T) {
 	onServers(t, func(t *testing.T, dsn string) {
 		h := openHarness(t, Options{DSN: dsn, Workers: 1, LockWaitTimeout: 30 * time.Second, ReadTimeout: 40 * time.Second, WaitTimeout: time.Minute})
 		account(t, h, "ann", 30_00)
-		account(t, h, "locked", 30_00)
+		var locked [besideLedger]string
+		for i := range locked {
+			locked[i] = fmt.Sprint("locked-", i)
+			account(t, h, locked[i], 30_00)
+		}
 		onRawSession(t, dsn, func(db *sql.DB) {
 			tx, err := db.BeginTx(t.Context(), nil)
 			require.NoError(t, err)
-			_, err = tx.ExecContext(t.Context(), "SELECT user_id FROM users WHERE user_id = 'locked' FOR UPDATE")
+			_, err = tx.ExecContext(t.Context(), "SELECT user_id FROM users WHERE user_id LIKE 'locked-%' FOR UPDATE")
 			require.NoError(t, err)
 			var others sync.WaitGroup
-			for range 3 * besideLedger {
+			for i := range 3 * besideLedger {
 				others.Go(func() {
-					if _, err := h.Confirm(t.Context(), "locked", "k"); !errors.Is(err, order.ErrNotFound) {
+					if _, err := h.Confirm(t.Context(), locked[i%besideLedger], "k"); !errors.Is(err, order.ErrNotFound) {
 						t.Errorf("confirm: %v", err)
 					}
 				})
@@ -39,8 +44,88 @@ func TestWorkersNeverWaitForASession(t *testing.T) {
 			require.NoError(t, tx.Rollback())
 			others.Wait()
 		})
-		require.Empty(t, h.places)
+		requireAllPlaces(t, h)
 	})
+}
+
+func requireAllPlaces(t *testing.T, h *harness) {
+	t.Helper()
+	require.Empty(t, h.places.free)
+	require.Empty(t, h.places.turns)
+}
+
+// A user whose row is held waits for it by one transaction, whatever they ask for
+// and however often; a payment of somebody else's order comes in between.
+func TestAHeldRowTakesOnePlace(t *testing.T) {
+	t.Parallel()
+	onServers(t, func(t *testing.T, dsn string) {
+		h := openHarness(t, Options{DSN: dsn, Workers: 1, LockWaitTimeout: 30 * time.Second, ReadTimeout: 40 * time.Second, WaitTimeout: time.Minute})
+		anns := placed(t, h, "ann", potsticker(1_00))
+		theirs := placed(t, h, "held", potsticker(1_00))
+		onRawSession(t, dsn, func(db *sql.DB) {
+			tx, err := db.BeginTx(t.Context(), nil)
+			require.NoError(t, err)
+			_, err = tx.ExecContext(t.Context(), "SELECT user_id FROM users WHERE user_id = 'held' FOR UPDATE")
+			require.NoError(t, err)
+			var others sync.WaitGroup
+			for range 2 * besideLedger {
+				others.Go(func() {
+					if _, err := h.Cancel(t.Context(), "held", theirs); err != nil {
+						t.Errorf("cancel: %v", err)
+					}
+				})
+				others.Go(func() {
+					if _, err := h.Confirm(t.Context(), "held", "k"); err != nil {
+						t.Errorf("confirm: %v", err)
+					}
+				})
+			}
+			require.Eventually(t, func() bool { return h.places.waiting(userRow("held")) == 4*besideLedger }, ample, time.Millisecond)
+			result, err := h.Cancel(t.Context(), "ann", anns)
+			require.NoError(t, err)
+			require.Equal(t, order.Applied, result.Effect)
+			require.NoError(t, tx.Rollback())
+			others.Wait()
+		})
+		requireAllPlaces(t, h)
+	})
+}
+
+// Who gives up leaves nothing behind.
+func TestAPlaceIsWaitedForUntilTheContextEnds(t *testing.T) {
+	t.Parallel()
+	p := newPlaces()
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	leave, err := p.take(t.Context(), userRow("ann"))
+	require.NoError(t, err)
+	_, err = p.take(gone, userRow("ann"))
+	require.ErrorIs(t, err, context.Canceled)
+	var all []func()
+	for range besideLedger - 1 {
+		leave, err := p.take(t.Context(), noRow)
+		require.NoError(t, err)
+		all = append(all, leave)
+	}
+	_, err = p.take(gone, userRow("bob"))
+	require.ErrorIs(t, err, context.Canceled)
+	require.Zero(t, p.waiting(userRow("bob")))
+	require.Equal(t, 1, p.waiting(userRow("ann")))
+	for _, leave := range append(all, leave) {
+		leave()
+	}
+	require.Empty(t, p.free)
+	require.Empty(t, p.turns)
+}
+
+// waiting is how many have the turn of a row or wait for it.
+func (p *places) waiting(row lockedRow) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if t := p.turns[row]; t != nil {
+		return t.known
+	}
+	return 0
 }
 
 // A server that is short of something is not at fault for good, and neither is

@@ -31,13 +31,11 @@ type failure struct {
 }
 
 // beginBeside begins a transaction that is not a worker's, when there is a place.
-func (s *Store) beginBeside(ctx context.Context) (*transaction, error) {
-	select {
-	case s.places <- struct{}{}:
-	case <-ctx.Done():
-		return nil, ctx.Err()
+func (s *Store) beginBeside(ctx context.Context, first lockedRow) (*transaction, error) {
+	leave, err := s.places.take(ctx, first)
+	if err != nil {
+		return nil, err
 	}
-	leave := func() { <-s.places }
 	t, err := s.begin(ctx, &query{})
 	if err != nil {
 		leave()
