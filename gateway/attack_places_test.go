@@ -75,10 +75,9 @@ func TestBodiesThatComeLateNeedAPlace(t *testing.T) {
 	go func() { first <- k.post(plain, key("k1")) }()
 	<-arrived
 	for conn, body := range map[*bufio.ReadWriter]string{small: plain, large: strings.Repeat(" ", 100_000)} {
-		_, err := conn.WriteString(body)
-		require.NoError(t, err)
-		require.NoError(t, conn.Flush())
-		_, err = conn.ReadString('\n') // the end of 100 Continue
+		_, _ = conn.WriteString(body) // the gateway answers without the whole of a large one, and may have hung up
+		_ = conn.Flush()
+		_, err := conn.ReadString('\n') // the end of 100 Continue
 		require.NoError(t, err)
 		resp, err := http.ReadResponse(conn.Reader, nil)
 		require.NoError(t, err)
