@@ -57,6 +57,17 @@ func (g *gateway) insist(bearer, key, body string) answer {
 }
 
 func ask(method, url, bearer, key, body string) (answer, error) {
+	headers := map[string]string{}
+	if bearer != "" {
+		headers["Authorization"] = "Bearer " + bearer
+	}
+	if key != "" {
+		headers["Idempotency-Key"] = key
+	}
+	return askWith(method, url, body, headers)
+}
+
+func askWith(method, url, body string, headers map[string]string) (answer, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
@@ -64,11 +75,8 @@ func ask(method, url, bearer, key, body string) (answer, error) {
 		return answer{}, err
 	}
 	r.Header.Set("Content-Type", "application/json")
-	if bearer != "" {
-		r.Header.Set("Authorization", "Bearer "+bearer)
-	}
-	if key != "" {
-		r.Header.Set("Idempotency-Key", key)
+	for name, value := range headers {
+		r.Header.Set(name, value)
 	}
 	resp, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(r)
 	if err != nil {

@@ -188,6 +188,7 @@ func hasty(dsn, redis string) map[string]string {
 		"ONCEGATE_IN_PROGRESS_GRACE":      "1s",
 		"ONCEGATE_REQUEST_BUDGET":         "4s",
 		"ONCEGATE_MAX_WAIT":               "5s",
+		"ONCEGATE_BATCHES__ASYNC_LEASE":   "9s",
 		"ONCEGATE_TTL__IN_PROGRESS":       markTTL.String(),
 		"ONCEGATE_HTTP__READ_TIMEOUT":     "4s",
 		"ONCEGATE_HTTP__WRITE_TIMEOUT":    "11s",
