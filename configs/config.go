@@ -39,7 +39,7 @@ type HTTP struct {
 	Listen            string        `conf:"listen" doc:"address of the public listener; port 0 takes a free one"`
 	ReadHeaderTimeout time.Duration `conf:"read_header_timeout" doc:"for the header of a request"`
 	ReadTimeout       time.Duration `conf:"read_timeout" doc:"for a whole request, body included"`
-	WriteTimeout      time.Duration `conf:"write_timeout" doc:"from the end of a request's header to the end of its answer"`
+	WriteTimeout      time.Duration `conf:"write_timeout" doc:"from the end of a request's header to the end of its answer; over HTTP/2 also for how long a client may take no byte"`
 	IdleTimeout       time.Duration `conf:"idle_timeout" doc:"for a connection between two requests"`
 	DrainDelay        time.Duration `conf:"drain_delay" doc:"how long requests are still taken after /readyz went false, so that load balancers see it"`
 	MaxOrderBody      Size          `conf:"max_order_body" live:"yes" doc:"largest body of one order"`
