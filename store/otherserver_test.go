@@ -3,6 +3,7 @@ package store
 import (
 	"database/sql"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/go-sql-driver/mysql"
@@ -92,17 +93,16 @@ func TestNotCommittedIsNeverSaidOfTheFirstOfTwoServers(t *testing.T) {
 			_, err := db.ExecContext(t.Context(), "INSERT INTO users VALUES ('ann', 100.00, 100.00, UTC_TIMESTAMP(3))")
 			require.NoError(t, err)
 		})
-		commits := 0
+		var commits atomic.Int64
 		proxy.OnQuery(func(q string) faultproxy.Action {
 			switch {
 			case q == commitText:
-				commits++
 				proxy.Redirect(second)
-				if commits == 1 {
+				if commits.Add(1) == 1 {
 					return faultproxy.Swallow // it is carried out
 				}
 				return faultproxy.CutBefore
-			case commits > 1 && strings.HasPrefix(q, "INSERT INTO orders"):
+			case commits.Load() > 1 && strings.HasPrefix(q, "INSERT INTO orders"):
 				return faultproxy.AnswerError{Code: 1142, State: "42000", Message: "INSERT command denied"}
 			}
 			return faultproxy.Pass
@@ -110,7 +110,7 @@ func TestNotCommittedIsNeverSaidOfTheFirstOfTwoServers(t *testing.T) {
 		r := submit(t, h, command(t, "ann", "k", potsticker(1_00)))()[0]
 		proxy.OnQuery(nil)
 		require.ErrorIs(t, r.err, order.ErrInternal)
-		require.Equal(t, 2, commits)
+		require.EqualValues(t, 2, commits.Load())
 		require.Equal(t, order.OutcomeUnknown, order.OutcomeOf(r.err))
 		proxy.Redirect(first.Addr)
 		proxy.Cut()

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -20,12 +21,12 @@ func TestWhatWasPassedOverIsNotProvenAbsent(t *testing.T) {
 		release := holdUser(t, dsn, "cid")
 		defer release()
 		deliver := make(chan struct{})
-		commits := 0
+		var commits atomic.Int64
 		proxy.OnQuery(func(q string) faultproxy.Action {
 			if q != commitText {
 				return faultproxy.Pass
 			}
-			if commits++; commits > 1 {
+			if commits.Add(1) > 1 {
 				return faultproxy.Pass
 			}
 			release()
