@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -110,18 +111,40 @@ func (p *Proxy) listen(on bool) error {
 		p.listener = listener
 		p.running.Go(func() { p.accept(listener) })
 	case !on && p.listener != nil:
-		err := p.listener.Close()
+		listener := p.listener
 		p.listener = nil
-		return err
+		// A child that is being forked has the socket too, and would go on listening.
+		return errors.Join(deafen(listener), listener.Close())
 	}
 	return nil
+}
+
+// deafen ends the listening of a socket, whoever else has it.
+func deafen(listener net.Listener) error {
+	socket, ok := listener.(syscall.Conn)
+	if !ok {
+		return nil
+	}
+	raw, err := socket.SyscallConn()
+	if err != nil {
+		return err
+	}
+	return raw.Control(func(fd uintptr) {
+		_ = syscall.Shutdown(int(fd), syscall.SHUT_RDWR) // a kernel that cannot leaves it to the end of the socket
+	})
+}
+
+func (p *Proxy) listens(listener net.Listener) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.listener == listener
 }
 
 func (p *Proxy) accept(listener net.Listener) {
 	for {
 		client, err := listener.Accept()
 		if err != nil {
-			if !errors.Is(err, net.ErrClosed) {
+			if p.listens(listener) {
 				p.tb.Errorf("faultproxy: accept: %v", err)
 			}
 			return
