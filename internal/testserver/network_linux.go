@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -106,8 +108,7 @@ func (n *Network) namespace() string { return fmt.Sprintf("/proc/%d/ns/net", n.h
 // link adds a link. Its addresses are of a range for measurements.
 func (n *Network) link() {
 	n.tb.Helper()
-	draw := rand.Uint32N(1 << 16) //nolint:gosec // G404: a name, no secret
-	subnet := fmt.Sprintf("198.%d.%d.", 18+draw>>8%2, draw%256)
+	draw, subnet := n.drawSubnet()
 	l := &Link{Near: subnet + "1", Far: subnet + "2", name: fmt.Sprintf("og%d", draw), network: n}
 	n.do(fmt.Sprintf("ip link add %s type veth peer name %[1]s netns %d", l.name, n.holder), false)
 	n.tb.Cleanup(func() { _ = exec.CommandContext(context.Background(), "ip", "link", "del", l.name).Run() }) // it may have gone with the namespace
@@ -119,6 +120,22 @@ func (n *Network) link() {
 		n.do(fmt.Sprintf("ip link set %s up", l.name), end.inside)
 	}
 	n.Links = append(n.Links, l)
+}
+
+// drawSubnet draws one that no other link has, and a number for its name.
+func (n *Network) drawSubnet() (draw uint32, subnet string) {
+	n.tb.Helper()
+	taken, err := net.InterfaceAddrs()
+	if err != nil {
+		n.tb.Fatalf("testserver: network: %v", err)
+	}
+	for {
+		draw = rand.Uint32N(1 << 16) //nolint:gosec // G404: a name, no secret
+		subnet = fmt.Sprintf("198.%d.%d.", 18+draw>>8%2, draw%256)
+		if !slices.ContainsFunc(taken, func(a net.Addr) bool { return strings.HasPrefix(a.String(), subnet) }) {
+			return draw, subnet
+		}
+	}
 }
 
 // Inside is the command that runs another in the network.
