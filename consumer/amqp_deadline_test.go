@@ -134,6 +134,7 @@ func TestAMessageThatIsNotConfirmedAsParkedIsGivenBack(t *testing.T) {
 	o := memoryOptions(q, nil, newLedger())
 	o.Parker = consumer.TopicParker{Publisher: publisher, Topic: "payments.parked", Now: time.Now}
 	o.MaxRetryDelay = time.Hour // it is not tried again in this test
+	o.Timeout = 5 * time.Second // a busy machine has to connect and publish within it
 	o.Logger = slog.New(slog.NewTextHandler(unparked, nil))
 
 	stop := consume(t, o)

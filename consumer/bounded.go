@@ -39,10 +39,12 @@ func (p *boundedPublisher) Publish(topic string, messages ...*message.Message) e
 	ctx := messages[0].Context()
 	select {
 	case err := <-done:
-		return err
+		if err == nil || ctx.Err() == nil {
+			return err
+		} // or else it was cut for the time
 	case <-ctx.Done():
-		return fmt.Errorf("the broker has not confirmed it in time: %w", context.Cause(ctx))
 	}
+	return fmt.Errorf("the broker has not confirmed it in time: %w", context.Cause(ctx))
 }
 
 func (p *boundedPublisher) begin(topic string, messages []*message.Message) (<-chan error, error) {

@@ -160,8 +160,9 @@ func (s *scene) options(lifecycle order.Lifecycle, instance string) consumer.Opt
 	subscriber, publisher := s.open(instance)
 	return consumer.Options{
 		Subscriber: subscriber, Topic: s.topic, Name: group, Lifecycle: lifecycle,
-		Parker:  consumer.TopicParker{Publisher: publisher, Topic: s.parkedTopic(), Now: time.Now},
-		Workers: 2, MaxDeliveries: 3, Timeout: time.Second,
+		Parker: consumer.TopicParker{Publisher: publisher, Topic: s.parkedTopic(), Now: time.Now},
+		// One that a busy machine does not park in time is given back, and parked twice.
+		Workers: 2, MaxDeliveries: 3, Timeout: max(time.Second, s.claimAfter/5),
 		RetryDelay: 5 * time.Millisecond, MaxRetryDelay: 20 * time.Millisecond,
 		Logger: slog.New(slog.DiscardHandler), Registerer: prometheus.NewRegistry(),
 	}
