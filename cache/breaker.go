@@ -70,15 +70,24 @@ func (b *breaker) troubled() time.Time {
 	return time.Time{}
 }
 
-// halfOpen reports whether the next operation tries Redis again.
-func (b *breaker) halfOpen() bool { return b.current.Load().State() == gobreaker.StateHalfOpen }
+// standing reports whether the next operation tries Redis again, or why operations
+// are being refused. Who asks for both asks once: the one may follow the other at any
+// moment.
+func (b *breaker) standing() (halfOpen bool, refusal error) {
+	switch b.current.Load().State() {
+	case gobreaker.StateHalfOpen:
+		return true, nil
+	case gobreaker.StateOpen:
+		return false, fmt.Errorf("it is left alone: %w", b.lastFailure())
+	default:
+		return false, nil
+	}
+}
 
 // refusal says why operations are being refused, or nil when they are not.
 func (b *breaker) refusal() error {
-	if b.current.Load().State() != gobreaker.StateOpen {
-		return nil
-	}
-	return fmt.Errorf("it is left alone: %w", b.lastFailure())
+	_, err := b.standing()
+	return err
 }
 
 func (b *breaker) lastFailure() error {

@@ -214,7 +214,7 @@ func TestReadingDoesNotCloseTheBreaker(t *testing.T) {
 	healthy := false
 	require.Eventually(t, func() bool {
 		healthy = healthy || r.Health(t.Context()) == nil
-		return r.moves(t, gobreaker.StateOpen) > 2
+		return healthy || r.moves(t, gobreaker.StateOpen) > 2
 	}, hung, time.Millisecond)
 	require.False(t, healthy, "no ping decides while it is half-open")
 	require.Zero(t, r.moves(t, gobreaker.StateClosed))
@@ -285,7 +285,7 @@ func TestAChangeOfSettingsDuringAProbeIsToldInOrder(t *testing.T) {
 	b := newBreaker(func() Tuning { return tuning }, m, slog.New(slog.NewTextHandler(log, nil)))
 	away := func() error { return redis.ErrPoolTimeout }
 	require.Error(t, b.run(1, away))
-	require.Eventually(t, b.halfOpen, hung, time.Millisecond)
+	require.Eventually(t, func() bool { return b.current.Load().State() == gobreaker.StateHalfOpen }, hung, time.Millisecond)
 
 	probing, fail, failed := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	state := ""

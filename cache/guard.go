@@ -189,12 +189,16 @@ func (g *guard) peek(ctx context.Context, user string, key order.Key, name strin
 // waits for an operation to try Redis with, and no request may come for long, it
 // writes: a success must mean that requests can.
 func (g *guard) health(ctx context.Context) error {
-	if g.breaker.halfOpen() {
+	halfOpen, refusal := g.breaker.standing()
+	switch {
+	case refusal != nil:
+		return refusal
+	case halfOpen:
 		t := g.o.Tuning()
 		cmd := command(ctx, "set", g.o.Prefix+probeSuffix, "1", "px", probeTTL.Milliseconds())
 		return g.do(ctx, &t, g.metrics.ping, func() error { return g.pipe.send(ctx, t.OpTimeout, cmd) })
 	}
-	return g.look(ctx, g.metrics.ping, func(ctx context.Context) error { return g.o.Client.Ping(ctx).Err() })
+	return g.bounded(ctx, g.metrics.ping, func(ctx context.Context) error { return g.o.Client.Ping(ctx).Err() })
 }
 
 // do runs one operation behind the breaker. The operation ends within its
@@ -210,6 +214,12 @@ func (g *guard) look(ctx context.Context, m *commandMetrics, op func(context.Con
 	if err := g.breaker.refusal(); err != nil {
 		return err
 	}
+	return g.bounded(ctx, m, op)
+}
+
+// bounded runs an operation that heeds its context within the time-out, whatever the
+// breaker says.
+func (g *guard) bounded(ctx context.Context, m *commandMetrics, op func(context.Context) error) error {
 	limit := g.o.Tuning().OpTimeout
 	return timed(ctx, limit, m, func() error {
 		ctx, cancel := context.WithTimeout(ctx, limit)
