@@ -58,7 +58,11 @@ func TestTheMemoryOfTheEmbeddedRedisIsMeasuredToo(t *testing.T) {
 	embedded, err := OpenEmbedded(patient)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, embedded.Close()) })
-	filter, err := New(Options{Client: embedded.Client, MACKey: macKey()})
+	filter, err := New(Options{Client: embedded.Client, MACKey: macKey(), Tuning: func() Tuning {
+		t := DefaultTuning()
+		t.OpTimeout = patient
+		return t
+	}})
 	require.NoError(t, err)
 	r := &rig{Filter: filter, client: embedded.Client}
 	r.fill(t, 3)

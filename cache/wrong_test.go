@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -130,10 +131,12 @@ func TestTheFilterNoticesEvictions(t *testing.T) {
 func TestTheFilterKnowsWhatItCouldNotTell(t *testing.T) {
 	t.Parallel()
 	server := testserver.StartRedis(t)
-	r := open(t, server.Addr, withOpTimeout(hurried, nil))
+	var frozen atomic.Bool
+	r := open(t, server.Addr, shorterWhile(&frozen, hurried, func(*settings) {}))
 	r.watching(t)
 	since := time.Now()
 	server.Stop()
+	frozen.Store(true)
 	r.Admit(t.Context(), attempt("alice", "k"))
 	server.Cont()
 	r.blames(t, since, causeOutage)
