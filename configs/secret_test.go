@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -48,8 +49,12 @@ func TestASecretThatIsMisreadIsInNoError(t *testing.T) {
 		t.Helper()
 		_, err := Load(s)
 		require.ErrorContains(t, err, want)
+		said := err.Error()
+		if s.File != "" { // the number of a test's directory is random
+			said = strings.ReplaceAll(said, s.File, "the file")
+		}
 		for _, part := range []string{"hunter", "hun", "12345", "ss2"} {
-			require.NotContains(t, err.Error(), part)
+			require.NotContains(t, said, part)
 		}
 	}
 	for content, want := range map[string]string{
