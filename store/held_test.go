@@ -234,10 +234,17 @@ func TestWhoWasPassedOverStaysTogether(t *testing.T) {
 		}
 		held, moment := group[0], group[1:]
 		release, soon := lock(held), lock(moment...)
-		var alone atomic.Int64
+		var attempts, alone atomic.Int64
+		free := make(chan struct{})
 		proxy.OnQuery(func(q string) faultproxy.Action {
-			if strings.HasPrefix(q, "SELECT user_id, balance") && strings.Contains(q, "'m-0'") && !strings.Contains(q, "'m-1'") {
+			if !strings.HasPrefix(q, "SELECT user_id, balance") || !strings.Contains(q, "'m-0'") {
+				return faultproxy.Pass
+			}
+			if !strings.Contains(q, "'m-1'") {
 				alone.Add(1)
+			}
+			if attempts.Add(1) > 2 { // behind those that wait and that pass over, the moment is over
+				return faultproxy.DelayForward{Until: free}
 			}
 			return faultproxy.Pass
 		})
@@ -247,6 +254,7 @@ func TestWhoWasPassedOverStaysTogether(t *testing.T) {
 		decided.Go(func() { w.decide(append(slices.Clone(group), ann)) })
 		require.Equal(t, "created", kinds([]result{<-ann.done}))
 		soon()
+		close(free)
 		require.Equal(t, "created created created", kinds([]result{<-moment[0].done, <-moment[1].done, <-moment[2].done}))
 		require.Zero(t, alone.Load(), "attempts with one of them alone")
 		release()

@@ -14,10 +14,10 @@ import (
 // answered too late is told so at once, and those in front are answered in time.
 func TestWhoWouldBeAnsweredTooLateIsRefused(t *testing.T) {
 	t.Parallel()
-	h := openHarness(t, Options{DSN: sqliteDatabase(t), MaxBatch: 2})
+	now := time.Now() // it stands: how long they wait is this test's to say
+	h := openHarness(t, Options{DSN: sqliteDatabase(t), MaxBatch: 2, Now: func() time.Time { return now }})
 	w := &worker{s: h.Store, stop: t.Context(), queue: make(chan *pending, 10)}
 	l := &ledger{s: h.Store, seed: maphash.MakeSeed(), byHash: []*worker{w}}
-	now := time.Now()
 	come := func(waits, patience time.Duration) error {
 		return l.enqueue(&pending{cmd: command(t, "ann", "k", potsticker(1_00)), queued: now.Add(-waits), deadline: now.Add(patience - waits)})
 	}
@@ -40,11 +40,11 @@ func TestWhoWouldBeAnsweredTooLateIsRefused(t *testing.T) {
 // Large requests are groups of their own: their number tells nothing.
 func TestManyRowsAreAQueueAsManyRequestsAre(t *testing.T) {
 	t.Parallel()
-	h := openHarness(t, Options{DSN: sqliteDatabase(t), MaxBatch: 128, MaxRows: 2})
+	now := time.Now() // it stands, as above
+	h := openHarness(t, Options{DSN: sqliteDatabase(t), MaxBatch: 128, MaxRows: 2, Now: func() time.Time { return now }})
 	w := &worker{s: h.Store, stop: t.Context(), queue: make(chan *pending, 10)}
 	l := &ledger{s: h.Store, seed: maphash.MakeSeed(), byHash: []*worker{w}}
 	w.took.Store(int64(time.Second))
-	now := time.Now()
 	come := func() error {
 		lines := []order.Line{potsticker(1_00), potsticker(1_00)}
 		lines[0].ExternalOrderNo, lines[1].ExternalOrderNo = "one", "two"
