@@ -116,6 +116,7 @@ func TestAConsumerThatStopsSaysSoUntilTheMessageInHandIsDealtWith(t *testing.T) 
 // consumer beside it.
 func TestAHangupDoesNotEndAConsumer(t *testing.T) {
 	t.Parallel()
+	aloneWithHangup(t)
 	broker := testserver.StartRedis(t)
 	c := consume(t, payments(t, broker))
 	require.NoError(t, syscall.Kill(os.Getpid(), syscall.SIGHUP))

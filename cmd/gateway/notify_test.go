@@ -57,6 +57,7 @@ func (m *manager) hearsNothing() {
 
 func TestServeTellsTheServiceManager(t *testing.T) {
 	t.Parallel()
+	aloneWithHangup(t) // which it would tell of
 	m := newManager(t)
 	ctx, stop := context.WithCancel(t.Context())
 	var serving sync.WaitGroup

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -21,6 +22,17 @@ import (
 // soonEnough is far more than anything here takes, for a busy machine, and less
 // than the time after which files are looked at without an event.
 const soonEnough = watchNet * 2 / 3
+
+// hangups is held by a test that sends this process SIGHUP, or must hear nobody's.
+var hangups sync.Mutex
+
+// aloneWithHangup keeps the signal from other tests, and theirs from this one, until
+// the end: it reaches every command that runs.
+func aloneWithHangup(t *testing.T) {
+	t.Helper()
+	hangups.Lock()
+	t.Cleanup(hangups.Unlock)
+}
 
 // startLive runs an App from a file until the test ends.
 func startLive(t *testing.T, live Live, log io.Writer) *running {

@@ -158,6 +158,7 @@ func TestTheLogFollowsItsLevel(t *testing.T) {
 // The signal itself, to a gateway as a user starts it.
 func TestServeReadsTheConfigurationAgainAtSIGHUP(t *testing.T) {
 	t.Parallel()
+	aloneWithHangup(t)
 	dir := t.TempDir()
 	path := fileOf(t, dir, receipt2h)
 	log := &logged{}
