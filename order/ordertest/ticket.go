@@ -78,11 +78,17 @@ func (t *ticket) Finish(_ context.Context, end order.End) {
 	if !first {
 		panic("ordertest: a ticket was finished twice")
 	}
+	t.land(end)
+	t.flight.answer, t.flight.err = end.Answer, end.Err
+	close(t.flight.done)
+}
+
+// land tells the shared tier and ends the flight, in one step for this process: who
+// comes between the two would meet the mark of an attempt that is over.
+func (t *ticket) land(end order.End) {
 	t.filter.mu.Lock()
-	delete(t.filter.flights, t.attempt)
-	down := t.filter.down
-	t.filter.mu.Unlock()
-	if !down {
+	defer t.filter.mu.Unlock()
+	if !t.filter.down {
 		k := keyOf{t.attempt.UserID, string(t.attempt.Key)}
 		switch {
 		case end.Mark == order.MarkReceipt && end.Receipt.State != order.Processing:
@@ -91,8 +97,7 @@ func (t *ticket) Finish(_ context.Context, end order.End) {
 			t.filter.shared.release(k, t)
 		}
 	}
-	t.flight.answer, t.flight.err = end.Answer, end.Err
-	close(t.flight.done)
+	delete(t.filter.flights, t.attempt)
 }
 
 type flight struct {
