@@ -3,12 +3,14 @@ package gateway_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -36,7 +38,7 @@ func newDeskOn(t testing.TB, k *kit, change ...func(*gateway.AdminOptions)) *des
 		Addr: "127.0.0.1:0", Gatherer: k.reg,
 		Desk:     gateway.Desk{Accounts: k.ledger, Shipper: k.ledger, Peeker: k.filter, Finder: k.ledger},
 		Renderer: gateway.NewRenderer(""), Logger: slog.New(slog.NewJSONHandler(k.logs, nil)), Now: time.Now,
-		Auth: verifier(t, time.Now), AllowLoopback: true,
+		Auth: verifier(t, time.Now), AllowLoopback: true, Budget: time.Minute,
 	}
 	for _, c := range change {
 		c(&o)
@@ -242,10 +244,11 @@ func TestMetricsAreServed(t *testing.T) {
 
 func TestAnOpenAddressNeedsAuthentication(t *testing.T) {
 	t.Parallel()
-	open := newDesk(t, func(o *gateway.AdminOptions) { o.Addr, o.Auth = "0.0.0.0:0", nil })
+	port := reserved(t)
+	open := newDesk(t, func(o *gateway.AdminOptions) { o.Addr, o.Auth = fmt.Sprint("0.0.0.0:", port.Number()), nil })
 	require.ErrorContains(t, open.admin.Listen(context.Background()), "not a loopback address")
-	_, err := net.Dial("tcp", open.admin.Addr().String())
-	require.Error(t, err)
+	_, err := net.Dial("tcp", port.Addr())
+	require.ErrorIs(t, err, syscall.ECONNREFUSED)
 
 	guarded := newDesk(t, func(o *gateway.AdminOptions) { o.Addr = "0.0.0.0:0" })
 	require.NoError(t, guarded.admin.Listen(context.Background()))

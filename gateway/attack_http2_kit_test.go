@@ -110,8 +110,13 @@ func openHTTP2(ctx context.Context, k *kit, config *tls.Config) (*h2conn, error)
 	if err == nil {
 		err = c.WriteSettings()
 	}
-	if err == nil {
-		_, err = c.ReadFrame() // the handshake is over at the other end too
+	// When the gateway has acknowledged the settings, the time for them is over too.
+	for acknowledged := false; err == nil && !acknowledged; {
+		var frame http2.Frame
+		frame, err = c.ReadFrame()
+		if settings, ok := frame.(*http2.SettingsFrame); ok {
+			acknowledged = settings.IsAck()
+		}
 	}
 	if err != nil {
 		return nil, errors.Join(err, conn.Close())

@@ -92,9 +92,16 @@ func TestHTTP2FloodsEndTheConnection(t *testing.T) {
 			return err
 		},
 		"pings without reading": func(c *h2conn) error {
+			// Documents fill the buffers of both machines at once: it takes a slow machine
+			// as long as the test waits to do it with the answers to pings.
+			const window = 1 << 30
+			err := errors.Join(c.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: window}), c.WriteWindowUpdate(0, window))
+			for i := uint32(0); err == nil && i < 128; i++ {
+				err = c.WriteHeaders(http2.HeadersFrameParam{StreamID: 2*i + 1, BlockFragment: c.encode(http.MethodGet, "/openapi.yaml"), EndHeaders: true, EndStream: true})
+			}
 			// Many at once: a machine can be very slow with millions of tiny packets.
 			var pings bytes.Buffer
-			err := http2.NewFramer(&pings, nil).WritePing(false, [8]byte{1})
+			err = errors.Join(err, http2.NewFramer(&pings, nil).WritePing(false, [8]byte{1}))
 			many := bytes.Repeat(pings.Bytes(), 1000)
 			for i := 0; err == nil && i < 10_000; i++ {
 				_, err = c.conn.Write(many)

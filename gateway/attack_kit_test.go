@@ -3,16 +3,22 @@ package gateway_test
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/oncegate/oncegate/gateway"
 )
 
-// newLiveKit is a kit on a listener of its own, with its limits and time-outs.
+// newLiveKit is a kit on a listener of its own, with its limits and time-outs: an
+// hour each, unless the test has others, for a machine may stand still for longer
+// than the default of the shortest.
 func newLiveKit(t testing.TB, change ...func(*gateway.Options)) *kit {
 	t.Helper()
-	k := newKit(t, change...)
+	patient := func(o *gateway.Options) {
+		o.Timeouts = gateway.Timeouts{ReadHeader: time.Hour, Read: time.Hour, Write: time.Hour, Idle: time.Hour}
+	}
+	k := newKit(t, append([]func(*gateway.Options){patient}, change...)...)
 	k.listen()
 	return k
 }

@@ -53,6 +53,7 @@ func newKit(t testing.TB, change ...func(*gateway.Options)) *kit {
 	t.Helper()
 	k := &kit{t: t, logs: &testserver.Output{}, reg: prometheus.NewRegistry()}
 	tuning := gateway.DefaultTuning()
+	tuning.ReadBudget, tuning.ChangeBudget = time.Minute, time.Minute // like the one below
 	k.tuning.Store(&tuning)
 	k.budget.Store(int64(time.Minute)) // longer than any stall of a busy machine
 	renderer := gateway.NewRenderer("")
