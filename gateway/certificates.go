@@ -51,8 +51,8 @@ func (c *Certificates) config() *tls.Config {
 	}
 }
 
-// refresh reads the files if they are others than before. Each pair is tried
-// once, good or not.
+// refresh reads the files if they are others than before. Each pair that could be
+// read is tried once, good or not.
 func (c *Certificates) refresh() (changed bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -67,9 +67,19 @@ func (c *Certificates) refresh() (changed bool, err error) {
 	if same(c.cert, cert) && same(c.key, key) {
 		return false, nil
 	}
-	// Noted before it is read: what is written meanwhile is seen as a change.
+	// What cannot be read now may be readable later, and look the same: a process
+	// that had no file descriptor left, a key that was not yet its to read.
+	chain, err := os.ReadFile(c.certFile)
+	if err != nil {
+		return false, c.gone(err)
+	}
+	private, err := os.ReadFile(c.keyFile)
+	if err != nil {
+		return false, c.gone(err)
+	}
+	// As they were before they were read: what is written meanwhile is seen as a change.
 	c.cert, c.key = cert, key
-	pair, err := tls.LoadX509KeyPair(c.certFile, c.keyFile)
+	pair, err := tls.X509KeyPair(chain, private)
 	if err != nil {
 		return false, fmt.Errorf("read a certificate: %w", err)
 	}
@@ -77,7 +87,8 @@ func (c *Certificates) refresh() (changed bool, err error) {
 	return true, nil
 }
 
-// gone says once that a file is not there, and reads whatever comes in its place.
+// gone says once that a file is not there or cannot be read, and has both read again
+// at the next look.
 func (c *Certificates) gone(err error) error {
 	if c.inForce != nil && c.cert == nil {
 		return nil

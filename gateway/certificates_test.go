@@ -13,6 +13,7 @@ import (
 	"math/big"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
 
@@ -119,6 +120,27 @@ func TestARenewedCertificateIsShownFromTheNextHandshakeOn(t *testing.T) {
 	put(t, files.key, key)
 	require.NoError(t, os.Symlink(filepath.Join(files.dir, "4.crt"), files.cert))
 	require.EqualValues(t, 4, shown(t, k))
+}
+
+// A process without a free file descriptor sees that the files are others, and
+// cannot read them: they are read when it has one again, the same as they are. It
+// runs alone, for the limit is the whole process's.
+func TestACertificateThatCannotBeReadForAMomentIsReadLater(t *testing.T) { //nolint:paralleltest // see above
+	files := newPair(t)
+	certs, err := gateway.NewCertificates(files.cert, files.key, slog.New(slog.DiscardHandler))
+	require.NoError(t, err)
+	files.renew(t, 2)
+	var limit syscall.Rlimit
+	require.NoError(t, syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit))
+	none := limit
+	none.Cur = 0
+	require.NoError(t, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &none))
+	_, err = certs.Refresh()
+	require.NoError(t, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit))
+	require.ErrorIs(t, err, syscall.EMFILE)
+	changed, err := certs.Refresh()
+	require.NoError(t, err)
+	require.True(t, changed)
 }
 
 func TestCertificatesThatCannotBeUsedAreNotTaken(t *testing.T) {

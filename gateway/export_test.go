@@ -11,3 +11,6 @@ func (a *Admin) Routes() []Route {
 	}
 	return all
 }
+
+// Refresh is what a handshake does first.
+func (c *Certificates) Refresh() (changed bool, err error) { return c.refresh() }
