@@ -267,6 +267,28 @@ func TestAnInterruptedRunIsJudged(t *testing.T) {
 	require.Positive(t, r.Verdict.Audit.Rows)
 }
 
+// Who waits when a run is interrupted is left out of the times, however slow the
+// server was.
+func TestARunThatWasBrokenOffIsNotValid(t *testing.T) {
+	t.Parallel()
+	c := configure(t, stub.New(stub.Flaws{Hang: 5}), "unique")
+	c.Shape.Length, c.Timeout, c.Audit = time.Hour, time.Hour, AuditOff
+	c.Thresholds = []result.Threshold{threshold(t, "max(all)<1m")}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	c.Watch = func(s Snapshot) {
+		if s.Counts[measure.Created] > 20 {
+			cancel()
+		}
+	}
+	r, err := Run(ctx, c)
+	require.NoError(t, err)
+	require.True(t, r.Interrupted)
+	require.True(t, r.Thresholds[0].Passed)
+	require.False(t, r.Valid.Valid)
+	require.Contains(t, r.Valid.Reasons[0], "broken off")
+}
+
 // What was sent must agree with what a server received, retries included.
 func TestSentAgreesWithReceived(t *testing.T) {
 	t.Parallel()

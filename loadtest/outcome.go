@@ -95,7 +95,11 @@ func (r *run) validity(out *result.Result, served verdict.Served) result.Validit
 	if t.ClientLimits > 0 {
 		add("limited by this machine: %d requests found no port or socket here", t.ClientLimits)
 	}
-	if !r.drained && !r.interrupted {
+	switch {
+	case !r.drained && r.interrupted:
+		// They are no sample of any time, and would have been the slowest.
+		add("requests were still under way when the run was interrupted and were broken off")
+	case !r.drained:
 		add("requests were still under way %s after the last start and were broken off", r.Drain)
 	}
 	v.Valid = len(v.Reasons) == 0

@@ -24,6 +24,8 @@ type claim struct {
 	first   history.Record  // the first success
 	created int             // successes that say that they made the order
 	doubt   bool            // an attempt may have had an effect
+	refused bool            // told that it is refused for good
+	told    bool            // told by a status that there is an order
 	paid    bool            // a payment was accepted
 	payer   bool            // a payment was sent, and may have been taken
 }
@@ -74,6 +76,8 @@ func readCase(c *history.Case, f *Findings) claim {
 		if r.Outcome == measure.Unexpected || (r.Op <= history.Other && !notOurs && slices.Contains(c.Intent.Behaviour.Forbidden, r.Outcome)) {
 			report(ForbiddenOutcome, "%s in %q: HTTP %d%s", r.Outcome, c.Intent.Behaviour.Name, r.HTTP, excerpt(r.Body))
 		}
+		cl.refused = cl.refused || lasting(&r) || r.State == "failed"
+		cl.told = cl.told || r.State == "succeeded"
 		if r.Outcome == measure.Created || r.Outcome == measure.Replayed {
 			cl.hear(r, report)
 		}

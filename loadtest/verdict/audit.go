@@ -125,13 +125,18 @@ func (a *auditor) judge(c *history.Case, scope Scope) {
 		a.acknowledged(&cl, rows, report)
 	case len(rows) > 0:
 		a.Unacknowledged++
-		if !cl.doubt {
+		switch {
+		case !cl.doubt:
 			report(Denied, "no attempt can have succeeded, and yet order %s is there", rows[0].ID)
+		case cl.refused:
+			report(Denied, "the key was refused for good, and yet order %s is there", rows[0].ID)
 		}
 		cl.lines = c.Intent.Lines
 		if c.Intent.Other != nil && rowsDiffer(rows, c.User, cl.lines) != "" {
 			cl.lines = c.Intent.Other
 		}
+	case cl.told:
+		report(Lost, "the status of the request was succeeded, and there is no row")
 	case cl.doubt:
 		a.Undelivered++
 	}
@@ -194,6 +199,8 @@ func (a *auditor) recorded(cl *claim, rows []*Row, report reporter) {
 	case a.truth.Keys == nil:
 	case known && rec.State == "succeeded" && len(rows) == 0:
 		report(NoOrder, "the key is on record as succeeded, and there is no order")
+	case (known || a.truth.Source == "sql") && len(rows) == 0 && cl.refused && rec.State != "failed":
+		report(WrongState, "the key was refused for good, and is on record as %q", rec.State)
 	case (known || a.truth.Source == "sql") && len(rows) > 0 && rec.State != "succeeded":
 		report(NoRecord, "order %s is there, and its key is not on record as succeeded but as %q", rows[0].ID, rec.State)
 	case known && cl.ids != nil && rec.OrderID != "" && rec.OrderID != cl.ids[0]:

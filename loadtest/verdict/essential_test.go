@@ -24,6 +24,7 @@ func TestWhatIsLeftOutDecidesNothing(t *testing.T) {
 		created(id1), created(id2), replayed(id1), replayed(id2), timedOut(),
 		{Outcome: measure.Unexpected, HTTP: 500},
 		plain(measure.Reused), plain(measure.InProgress), plain(measure.Limited), plain(measure.Unavailable),
+		refusal(`{"safe_new_key":true}`, false), refusal(`{"safe_new_key":true}`, true),
 		refusal("no", false), refusal("no", true), refusal("not now", true),
 		status(""), status("in_progress"), status("succeeded"), status("failed"),
 	}

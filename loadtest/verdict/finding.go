@@ -43,7 +43,7 @@ var means = map[Kind]string{
 	Lost:             "a success has no row",
 	Duplicate:        "one key has more rows than it asked for",
 	WrongRow:         "a row is not what was asked for",
-	Denied:           "every answer was a refusal, and yet there is a row",
+	Denied:           "every answer was a refusal, or one was for good, and yet there is a row",
 	Stray:            "a row belongs to no request of this run",
 	NoRecord:         "an order whose key is not on record",
 	NoOrder:          "a key on record as succeeded has no order",
@@ -51,7 +51,7 @@ var means = map[Kind]string{
 	RefundOwed:       "a payment of the right amount is said to be owed back",
 	WrongStatus:      "an order has a status that nothing in this run gave it",
 	Disordered:       "no order of events explains the answers of a key",
-	WrongState:       "the record of a key names another order than its answers, or none",
+	WrongState:       "the record of a key names another order than its answers, or none, or is not the refusal that they were",
 	NotOurs:          "an answer tells of an order that this run cannot have made: an earlier run had its name (give another --run), or the answer is not true",
 }
 

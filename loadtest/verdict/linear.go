@@ -116,7 +116,7 @@ func operations(c *history.Case) []porcupine.Operation {
 		if r.Op == history.Callback || r.Proof == history.NeverSent {
 			continue
 		}
-		e := event{Record: r, held: held.before(r), own: own}
+		e := event{Record: r, held: held.before(r), own: own, lasting: lasting(&r)}
 		op := porcupine.Operation{ClientId: i, Call: int64(r.Sent), Output: e, Return: int64(r.Done)}
 		if r.Proof == history.Unknown && r.Op <= history.Other {
 			op.Return = int64(end) + 1

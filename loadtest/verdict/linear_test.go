@@ -47,6 +47,10 @@ func TestHistoriesAreJudged(t *testing.T) {
 	again.Replayed = true
 	otherwise := again
 	otherwise.Body = []byte("not now")
+	final := refused
+	final.Body = []byte(`{"safe_new_key":true}`)
+	kept := refused
+	kept.Body = []byte(`{"safe_new_key":false}`)
 	for name, tc := range map[string]struct {
 		records []history.Record
 		ok      bool
@@ -69,6 +73,10 @@ func TestHistoriesAreJudged(t *testing.T) {
 		"another content replays the first":      {[]history.Record{at(created(id1), 1, 2), at(other(replayed(id1)), 3, 4)}, false},
 		"refused, and refused again":             {[]history.Record{at(refused, 1, 2), at(refused, 3, 4)}, true},
 		"refused, then created (not remembered)": {[]history.Record{at(refused, 1, 2), at(created(id1), 3, 4)}, true},
+		"refused, the key kept, then created":    {[]history.Record{at(kept, 1, 2), at(created(id1), 3, 4)}, true},
+		"a new key was safe, then created":       {[]history.Record{at(final, 1, 2), at(created(id1), 3, 4)}, false},
+		"a new key was safe, and not known":      {[]history.Record{at(final, 1, 2), at(status(""), 3, 4)}, false},
+		"a new key was safe, and all that stays": {[]history.Record{at(timedOut(), 1, 2), at(final, 3, 4), at(final, 5, 6), at(status("failed"), 7, 8)}, true},
 		"refused after it was created":           {[]history.Record{at(created(id1), 1, 2), at(refused, 3, 4)}, false},
 		"in progress proves nothing":             {[]history.Record{at(created(id1), 1, 2), at(plain(measure.InProgress), 3, 4), at(replayed(id1), 5, 6)}, true},
 		"in progress and alone":                  {[]history.Record{at(plain(measure.InProgress), 1, 2)}, false},

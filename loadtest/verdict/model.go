@@ -30,7 +30,8 @@ type event struct {
 	held bool // somebody can have held the key against it
 	// own says of a repeated refusal that nobody heard another one: a gateway whose
 	// COMMIT had no answer found its own, which it cannot tell from somebody else's.
-	own bool
+	own     bool
+	lasting bool // a refusal that says that it is remembered
 }
 
 // specification is what one key may do, one operation after the other. An answer
@@ -64,6 +65,8 @@ func step(s register, e event) []any {
 		decided := register{refused, e.Op, string(e.Body)}
 		switch {
 		case s.kind == refused && same && heard:
+			return []any{decided}
+		case s.kind == absent && !e.Replayed && e.lasting:
 			return []any{decided}
 		case s.kind == absent && !e.Replayed:
 			return []any{decided, s} // remembered, or released again

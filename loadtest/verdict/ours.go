@@ -39,6 +39,17 @@ func taken(records []history.Record) (history.Record, bool) {
 	return records[i], true
 }
 
+// lasting tells whether a refusal calls a new key safe. Then it is remembered: a
+// customer who goes by that has two orders if the old key is decided anew.
+func lasting(r *history.Record) bool {
+	if r.Outcome != measure.Rejected {
+		return false
+	}
+	safe := false
+	o, err := exact.Parse(r.Body)
+	return err == nil && o.Read("safe_new_key", &safe) == nil && safe
+}
+
 // code is that of a problem document; "" when there is none.
 func code(r *history.Record) string {
 	o, err := exact.Parse(r.Body)

@@ -152,6 +152,7 @@ func TestSQLAuditPassesWhatIsRight(t *testing.T) {
 func TestSQLAuditFindsEachFault(t *testing.T) {
 	t.Parallel()
 	refusal := history.Record{Outcome: measure.Unavailable, Proof: history.NoEffect, Sent: 1, Done: 2}
+	final := history.Record{Outcome: measure.Rejected, Proof: history.Decided, HTTP: 422, Sent: 3, Done: 4, Body: []byte(`{"safe_new_key":true}`)}
 	for name, tc := range map[string]struct {
 		seed func(*base)
 		c    *history.Case
@@ -180,6 +181,19 @@ func TestSQLAuditFindsEachFault(t *testing.T) {
 		"denied": {
 			func(b *base) { b.order(id1, "u", "k1", 1234); b.key("u", "k1", 2, id1) },
 			heard("u", "k1", refusal),
+			map[Kind]int{Denied: 1},
+		},
+		"denied after an attempt that nobody heard of": {
+			func(b *base) { b.order(id1, "u", "k1", 1234); b.key("u", "k1", 2, id1) },
+			heard("u", "k1", timedOut(), final),
+			map[Kind]int{Denied: 1},
+		},
+		"a refusal that was forgotten":   {func(*base) {}, heard("u", "k1", final), map[Kind]int{WrongState: 1}},
+		"a refusal on record":            {func(b *base) { b.key("u", "k1", 3, "") }, heard("u", "k1", timedOut(), final), nil},
+		"lost after its status was told": {func(*base) {}, heard("u", "k1", timedOut(), status("succeeded")), map[Kind]int{Lost: 1}},
+		"there after its refusal was told": {
+			func(b *base) { b.order(id1, "u", "k1", 1234); b.key("u", "k1", 2, id1) },
+			heard("u", "k1", timedOut(), status("failed")),
 			map[Kind]int{Denied: 1},
 		},
 		"a record without its order's id": {
