@@ -29,6 +29,15 @@ func (a answer) code() string {
 	return p.Code
 }
 
+// final reports whether asking again is of no use: the answer is not "wait", "try
+// later", or that the request did not arrive whole.
+func (a answer) final() bool {
+	var p struct {
+		Retryable bool `json:"retryable"`
+	}
+	return a.status < http.StatusInternalServerError && (json.Unmarshal([]byte(a.body), &p) != nil || !p.Retryable)
+}
+
 // decided reports whether asking again with the same key gives the same.
 func (a answer) decided() bool {
 	return a.status == http.StatusCreated || a.status == http.StatusUnprocessableEntity
@@ -40,20 +49,28 @@ func (g *gateway) order(bearer, key, body string) (answer, error) {
 }
 
 // insist asks again with the same key, as a customer with patience does, until
-// there is an answer that is not "wait" or "try later".
+// there is a final answer.
 func (g *gateway) insist(bearer, key, body string) answer {
+	g.t.Helper()
+	last, _ := g.insistCounting(bearer, key, body)
+	return last
+}
+
+// insistCounting tells as well how often it asked. Whoever had to ask again may be
+// told of an order that an answer was made for which nobody heard.
+func (g *gateway) insistCounting(bearer, key, body string) (last answer, asked int) {
 	g.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), readyTime)
 	defer cancel()
-	var last answer
 	var err error
 	for tick := every(ctx, 50*time.Millisecond); tick(); {
-		if last, err = g.order(bearer, key, body); err == nil && last.status < 500 && last.code() != "REQUEST_IN_PROGRESS" {
-			return last
+		asked++
+		if last, err = g.order(bearer, key, body); err == nil && last.final() {
+			return last, asked
 		}
 	}
 	g.t.Fatalf("no answer in %v: %d %s %v", readyTime, last.status, last.body, err)
-	return answer{}
+	return last, asked
 }
 
 func ask(method, url, bearer, key, body string) (answer, error) {

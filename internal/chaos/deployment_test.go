@@ -49,10 +49,19 @@ func migrate(t *testing.T, program, dsn string) {
 	require.Zero(t, code, "migrate up")
 }
 
-// audited has the program prove that the database is consistent.
+// couldNotLook is the exit code of an audit without a verdict.
+const couldNotLook = 2
+
+// audited has the program prove that the database is consistent. A reply of the
+// database may take longer than the program waits.
 func audited(t *testing.T, g *gateway) {
 	t.Helper()
-	report, code := g.command("audit")
+	ctx, cancel := context.WithTimeout(context.Background(), readyTime)
+	defer cancel()
+	report, code := "", couldNotLook
+	for tick := every(ctx, 100*time.Millisecond); code == couldNotLook && tick(); {
+		report, code = g.command("audit")
+	}
 	require.Zero(t, code, report)
 	t.Logf("audit: %s", strings.TrimSpace(report))
 }
@@ -88,10 +97,19 @@ func number(t *testing.T, db *sql.DB, query string, args ...any) (n int) {
 	return n
 }
 
-// provide writes to the admin listener.
+// provide writes to the admin listener, until it is written: a busy machine may
+// take longer than one request may.
 func (g *gateway) provide(path, body string) {
 	g.t.Helper()
-	a, err := ask(http.MethodPut, "http://"+g.admin+path, "", "", body)
-	require.NoError(g.t, err)
-	require.Equal(g.t, http.StatusOK, a.status, a.body)
+	ctx, cancel := context.WithTimeout(context.Background(), readyTime)
+	defer cancel()
+	var a answer
+	var err error
+	for tick := every(ctx, 50*time.Millisecond); tick(); {
+		if a, err = ask(http.MethodPut, "http://"+g.admin+path, "", "", body); err == nil && a.final() {
+			require.Equal(g.t, http.StatusOK, a.status, a.body)
+			return
+		}
+	}
+	g.t.Fatalf("%s is not written in %v: %d %s %v", path, readyTime, a.status, a.body, err)
 }

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"maps"
 	"net/http"
@@ -49,6 +50,7 @@ type gateway struct {
 	mu    sync.Mutex
 	cmd   *exec.Cmd
 	ended <-chan struct{}
+	extra []string                 // of its last start
 	clock *testserver.ProgramClock // of this process, once it was moved
 }
 
@@ -92,7 +94,7 @@ func (g *gateway) start(extra ...string) {
 	ended, err := startBound(cmd)
 	g.mu.Lock()
 	g.dropClock()
-	g.cmd, g.ended = cmd, ended
+	g.cmd, g.ended, g.extra = cmd, ended, extra
 	g.mu.Unlock()
 	if err != nil {
 		g.t.Errorf("start the gateway: %v", err)
@@ -132,6 +134,8 @@ func (g *gateway) ready() {
 	}
 }
 
+// awaitReady starts a gateway again that gave up its start, as a supervisor does:
+// a database that a busy machine holds up may not answer it in time.
 func (g *gateway) awaitReady() error {
 	ctx, cancel := context.WithTimeout(context.Background(), readyTime)
 	defer cancel()
@@ -139,11 +143,14 @@ func (g *gateway) awaitReady() error {
 		if status, _, err := get(ctx, "http://"+g.addr+"/readyz"); err == nil && status == http.StatusOK {
 			return nil
 		}
-		select {
-		case <-g.end():
-			return errors.New("the gateway ended while it was starting")
-		default:
+		if g.end() == nil || g.running() {
+			continue
 		}
+		if err := g.awaitEnd(); !gaveUp(err) {
+			return fmt.Errorf("the gateway ended while it was starting: %v", err) //nolint:errorlint // it may be nil
+		}
+		g.t.Logf("a gateway gave up its start: %s", g.log.Tail(1))
+		g.start(g.extra...)
 	}
 	return errors.New("the gateway is not ready")
 }
@@ -210,6 +217,12 @@ func (g *gateway) awaitEnd() error {
 	case <-time.After(endTime):
 		return errNoEnd
 	}
+}
+
+// gaveUp reports whether a process ended with an error that it told of.
+func gaveUp(err error) bool {
+	var exit *exec.ExitError
+	return errors.As(err, &exit) && exit.ExitCode() == 1
 }
 
 // killedItself reports whether a process ended by SIGKILL.

@@ -189,8 +189,7 @@ func TestAGatewayGoesByItsClockForNothingButTokens(t *testing.T) {
 		if by >= time.Hour {
 			want = http.StatusUnauthorized
 		}
-		a, err := g.order(short, "k", body)
-		require.NoError(t, err)
+		a := g.insist(short, "k", body)
 		require.Equal(t, want, a.status, "with a token for half an hour, moved by %v: %s", by, a.body)
 	}
 	require.NoError(t, g.stop())

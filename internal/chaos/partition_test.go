@@ -3,7 +3,6 @@
 package chaos
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -78,10 +77,10 @@ func (w *world) move(s *site, n *testserver.Network) {
 	require.NoError(w.t, err)
 	shop := w.shop.Clone()
 	for _, statement := range []string{
-		fmt.Sprintf("CREATE USER 'shop'@'%s'", n.Links[back].Far),
+		fmt.Sprintf("CREATE USER IF NOT EXISTS 'shop'@'%s'", n.Links[back].Far),
 		fmt.Sprintf("GRANT ALL ON `%s`.* TO 'shop'@'%s'", shop.DBName, n.Links[back].Far),
 	} {
-		require.NoError(w.t, w.exec(context.Background(), statement))
+		w.restore(statement)
 	}
 	shop.Addr = net.JoinHostPort(n.Links[back].Near, sqlPort)
 	s.within, s.addr = n.Inside(), net.JoinHostPort(n.Links[front].Far, "8080")

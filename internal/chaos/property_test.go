@@ -218,7 +218,7 @@ func (s *shopper) persist(at int, ask func(*gateway) (answer, error)) (last answ
 	defer cancel()
 	for tick := every(ctx, 20*time.Millisecond); tick(); at++ {
 		last, err = ask(s.w.sites[at%gatewayCount].gateway)
-		if err == nil && last.status < 500 && last.status != http.StatusAccepted && last.code() != "REQUEST_IN_PROGRESS" {
+		if err == nil && last.status != http.StatusAccepted && last.final() {
 			return last, nil
 		}
 	}
