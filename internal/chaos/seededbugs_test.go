@@ -5,6 +5,7 @@ package chaos
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,8 +17,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// catchTime is how soon a mistake must be noticed.
-const catchTime = 2 * time.Minute
+const (
+	// catchTime is how soon a mistake must be noticed. Of the nemesis it is the time
+	// of its faults, in runs of huntFor: how long the machine takes beside them does
+	// not count.
+	catchTime = 2 * time.Minute
+	huntFor   = 20 * time.Second
+	// tooLong is a run that hangs.
+	tooLong = 10 * time.Minute
+)
 
 // seededBug is a mistake and the test that must notice it.
 type seededBug struct {
@@ -43,13 +51,18 @@ func seededBugs() []seededBug {
 }
 
 // TestSeededBugsAreCaught runs, with each mistake switched on, the test that
-// must notice it, and demands that it fails and says why.
+// must notice it, and demands that it fails and says why. One that a busy machine
+// lets slip by is run again until the time is over.
 func TestSeededBugsAreCaught(t *testing.T) { //nolint:paralleltest // each has two minutes and this machine to itself
 	for _, bug := range seededBugs() { //nolint:paralleltest // as above
 		t.Run(bug.flaw, func(t *testing.T) {
 			h := startHunt(t, bug)
-			require.True(t, h.noticed(nil, flawVariable+"="+bug.flaw), "%s does not notice that %s:\n%s", bug.test, bug.mistake, h.said)
-			h.report("")
+			for tries := 1; ; tries++ {
+				if h.noticed(time.Until(h.started.Add(catchTime)), nil, flawVariable+"="+bug.flaw) {
+					h.report(fmt.Sprintf(", run %d times,", tries))
+					return
+				}
+			}
 		})
 	}
 }
@@ -71,14 +84,15 @@ func TestTheNemesisNoticesSeededBugs(t *testing.T) { //nolint:paralleltest // as
 	} {
 		t.Run(c.bug.flaw, func(t *testing.T) {
 			h := startHunt(t, c.bug)
-			for seed := 3; ; seed++ {
-				drawn := strconv.Itoa(seed)
-				if h.noticed([]string{"-engine", "MySQL", "-for", "20s", "-seed", drawn, "-only", c.faults, "-flaw", c.bug.flaw}) {
+			for run := range int(catchTime / huntFor) {
+				drawn := strconv.Itoa(3 + run)
+				if h.noticed(tooLong, []string{"-engine", "MySQL", "-for", huntFor.String(), "-seed", drawn, "-only", c.faults, "-flaw", c.bug.flaw}) {
 					h.report(" with seed " + drawn)
 					return
 				}
 				t.Logf("%s: seed %s does not bring it out", c.bug.mistake, drawn)
 			}
+			require.Fail(t, "no seed brings it out", "%s:\n%s", c.bug.mistake, h.said)
 		})
 	}
 }
@@ -105,9 +119,8 @@ func startHunt(t *testing.T, bug seededBug) *hunt {
 
 // noticed runs the test, and reports whether it fails and says why; it must end
 // before the time is over.
-func (h *hunt) noticed(args []string, env ...string) bool {
+func (h *hunt) noticed(left time.Duration, args []string, env ...string) bool {
 	h.t.Helper()
-	left := time.Until(h.started.Add(catchTime))
 	ctx, cancel := context.WithTimeout(h.t.Context(), left)
 	defer cancel()
 	run := exec.CommandContext(ctx, h.tests, append([]string{"-test.v", "-test.run", "^" + h.bug.test + "$"}, args...)...)
@@ -115,7 +128,7 @@ func (h *hunt) noticed(args []string, env ...string) bool {
 	run.Env = append(os.Environ(), env...)
 	run.WaitDelay = 10 * time.Second // a server of a killed test may hold its output
 	out, err := run.CombinedOutput()
-	require.NoError(h.t, ctx.Err(), "%s does not notice within %v that %s", h.bug.test, catchTime, h.bug.mistake)
+	require.NoError(h.t, ctx.Err(), "%s does not notice in time that %s; before it said:\n%s", h.bug.test, h.bug.mistake, h.said)
 	h.said = string(out)
 	var exit *exec.ExitError
 	return errors.As(err, &exit) && strings.Contains(h.said, "--- FAIL: "+h.bug.test) && strings.Contains(h.said, h.bug.says)
