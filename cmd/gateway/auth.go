@@ -23,7 +23,7 @@ func (a *App) openAuth(ctx context.Context, cfg *configs.Config) (*gateway.Token
 		Now:       time.Now,
 	}
 	if cfg.Auth.JWKSURL != "" {
-		keys, err := a.followKeys(ctx, cfg.Auth.JWKSURL, keysPause)
+		keys, err := a.followKeys(ctx, cfg.Auth.JWKSURL, keysPause, keysTimeout)
 		if err != nil {
 			return nil, fmt.Errorf("auth.jwks_url: %w", err)
 		}

@@ -24,11 +24,14 @@ const potsticker = `{"sku":"potsticker","quantity":2,"amount":"39.80"}`
 // longer than the default to answer. Only mysql.lock_wait_timeout is longer.
 const patient = 900 * time.Millisecond
 
-// embedded is the configuration of make run, on free ports and in dir.
+// embedded is the configuration of make run, on free ports and in dir, with limits
+// that a database outlasts whose machine stands still for some seconds.
 func embedded(dir string) configs.Config {
 	c := configs.Default()
 	c.DataDir = dir
 	c.Redis.OpTimeout = patient
+	c.MySQL.ReadTimeout, c.RequestBudget = 8*time.Second, 9*time.Second
+	c.HTTP.WriteTimeout, c.MySQL.WaitTimeout = 21*time.Second, 22*time.Second // which must be longer
 	c.HTTP.Listen, c.Admin.Listen = "127.0.0.1:0", "127.0.0.1:0"
 	return c
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"os"
 	"regexp"
@@ -34,20 +35,23 @@ func TestTheImagesHealthCheckFitsAGatewayAndAConsumer(t *testing.T) {
 	r := start(t, cfg)
 	r.isWell(newCustomer(t, cfg, "alice"))
 	vars := []string{"ONCEGATE_HTTP__LISTEN=" + r.Addr(), "ONCEGATE_ADMIN__LISTEN=" + r.AdminAddr()}
-	code, stdout, stderr := command(t, vars, imageCheck(t)...)
-	require.Equal(t, exitOK, code, stderr)
-	require.Contains(t, stdout, `"redis":"ok"`)
+	check := imageCheck(t)
+	says := func(part string) func() bool { // which it was before, and on a busy machine may seem not to be for a moment
+		return func() bool {
+			code, stdout, _ := command(t, vars, check...)
+			return code == exitOK && strings.Contains(stdout, part)
+		}
+	}
+	eventually(t, "a gateway is never healthy", says(`"redis":"ok"`))
 
 	broker := testserver.StartRedis(t)
 	c := consume(t, payments(t, broker))
 	eventually(t, "it is never ready", func() bool { status, _ := c.ask("/readyz"); return status == http.StatusOK })
 	vars = []string{"ONCEGATE_HTTP__LISTEN=" + nobody, "ONCEGATE_ADMIN__LISTEN=" + c.admin}
-	code, stdout, stderr = command(t, vars, imageCheck(t)...)
-	require.Equal(t, exitOK, code, stderr)
-	require.Contains(t, stdout, `"messages":"ok"`)
+	eventually(t, "a consumer is never healthy", says(`"messages":"ok"`))
 	broker.Kill()
 	eventually(t, "a consumer without its broker is healthy", func() bool {
-		code, _, stderr = command(t, vars, imageCheck(t)...)
+		code, _, stderr := command(t, vars, check...)
 		return code == exitFailed && strings.Contains(stderr, "503") // no answer in time is a failure, too
 	})
 }
@@ -75,8 +79,9 @@ func TestWhoseHealthIsAskedIsSaid(t *testing.T) {
 		{r.Addr(), "127.0.0.1:0", "consumer", exitFailed, "admin.listen (127.0.0.1:0) takes a port"},
 		{r.Addr(), c.admin, "both", exitUsage, `--of must be gateway, consumer, either, not "both"`},
 	} {
-		code, stdout, stderr := command(t, nil, "healthcheck", "--http.listen="+ask.public, "--admin.listen="+ask.admin, "--of="+ask.of)
-		require.Equal(t, ask.code, code, "%+v: %s", ask, stderr)
-		require.Contains(t, stdout+stderr, ask.says, "%+v", ask)
+		eventually(t, fmt.Sprintf("%+v", ask), func() bool { // who is well may seem not to be for a moment
+			code, stdout, stderr := command(t, nil, "healthcheck", "--http.listen="+ask.public, "--admin.listen="+ask.admin, "--of="+ask.of)
+			return code == ask.code && strings.Contains(stdout+stderr, ask.says)
+		})
 	}
 }

@@ -35,6 +35,7 @@ const (
 type issuerKeys struct {
 	address string
 	pause   time.Duration
+	timeout time.Duration // for one look
 	client  *http.Client
 	log     *slog.Logger
 
@@ -52,10 +53,11 @@ var errOthersKey = errors.New("it names a key that the issuer does not publish")
 
 // followKeys reads the issuer's keys until the App closes. An issuer that is
 // away at the start is asked again until it answers.
-func (a *App) followKeys(ctx context.Context, address string, pause time.Duration) (*issuerKeys, error) {
+func (a *App) followKeys(ctx context.Context, address string, pause, timeout time.Duration) (*issuerKeys, error) {
 	k := &issuerKeys{
 		address: address,
 		pause:   pause,
+		timeout: timeout,
 		client: &http.Client{
 			// Only the address that was configured, and checked to be encrypted.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -142,7 +144,7 @@ func (k *issuerKeys) look(ctx context.Context) bool {
 
 // read reads the keys. It needs the lock.
 func (k *issuerKeys) read(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, keysTimeout)
+	ctx, cancel := context.WithTimeout(ctx, k.timeout)
 	defer cancel()
 	known, useless, err := k.fetch(ctx)
 	if err == nil {

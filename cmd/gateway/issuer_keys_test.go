@@ -121,7 +121,7 @@ func TestALookThatFailsDoesNotStandForOneThatWasDue(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		looks := 0
-		k := &issuerKeys{address: "https://issuer.example/keys", pause: keysPause, log: slog.New(slog.DiscardHandler)}
+		k := &issuerKeys{address: "https://issuer.example/keys", pause: keysPause, timeout: keysTimeout, log: slog.New(slog.DiscardHandler)}
 		k.client = &http.Client{Transport: answers(func() (*http.Response, error) {
 			if looks++; looks == 2 {
 				<-time.After(2 * time.Second)

@@ -104,12 +104,13 @@ func published(t testing.TB, kid, use string, key *ecdsa.PrivateKey) string {
 }
 
 // follower is a verifier of what a publisher publishes, with a pause between
-// looks.
+// looks. A look has far longer than the default: on a busy machine, a publisher that
+// is there would be away.
 func follower(t *testing.T, p *publisher, pause time.Duration) *gateway.TokenVerifier {
 	t.Helper()
 	a := &App{log: slog.New(slog.DiscardHandler), grace: time.Minute}
 	t.Cleanup(func() { require.NoError(t, a.Close()) })
-	keys, err := a.followKeys(t.Context(), p.address, pause)
+	keys, err := a.followKeys(t.Context(), p.address, pause, time.Minute)
 	require.NoError(t, err)
 	v, err := gateway.NewTokenVerifier(gateway.TokenOptions{
 		Keys: keys.find, Algorithms: []string{"ES256"}, Audience: "oncegate", Issuer: "oncegate", Now: time.Now,

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"testing"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
 	"github.com/oncegate/oncegate/internal/faultproxy"
@@ -21,11 +22,13 @@ func TestTwoMastersOfRedisMakeOneOrder(t *testing.T) {
 		link := faultproxy.New(t, former.Addr)
 		c := deployed(t, dsn, link.Addr())
 		c.Cache.ProcessTier = false
+		c.Breaker.Failures = 1_000_000 // never: a gateway whose Redis stood still for a moment would leave it alone for a round
 		stays := start(t, c)
 		other := c
 		other.Redis.Addrs = []string{promoted.Addr}
 		moved := start(t, other)
 		customer := newCustomer(t, c, "ann")
+		masters := map[string]*redis.Client{"former": former.Client(t), "promoted": promoted.Client(t)}
 		const rounds = 5
 		first := make([]string, rounds)
 		key := func(round int) string { return fmt.Sprint("k", round) }
@@ -47,8 +50,9 @@ func TestTwoMastersOfRedisMakeOneOrder(t *testing.T) {
 			}
 			require.Equal(t, 1, created)
 			require.Equal(t, round+1, orders(t, dsn, "ann"))
-			require.Len(t, names(t, former.Client(t)), round+1, "both masters know the key")
-			require.Len(t, names(t, promoted.Client(t)), round+1)
+			for name, master := range masters { // one that is busy may carry a command out after it was given up
+				eventually(t, "the "+name+" master does not know the key", func() bool { return len(names(t, master)) == round+1 })
+			}
 		}
 
 		link.Redirect(promoted.Addr)

@@ -64,9 +64,9 @@ func TestEveryLiveSettingReachesWhatUsesIt(t *testing.T) {
 	values := map[string]string{
 		"http.max_order_body": `"2KiB"`, "http.max_batch_body": `"3KiB"`, "http.max_batch_rows": `7`, "http.max_in_flight": `900`,
 		"cache.confirm_receipts": `true`, "cache.local_ttl": `"3s"`, "breaker.failures": `9`, "breaker.open_for": `"7s"`,
-		"ttl.in_progress": `"9s"`, "ttl.receipt": `"2h"`, "idempotency.required": `false`, "idempotency.reused_status": `422`,
+		"ttl.in_progress": `"11s"`, "ttl.receipt": `"2h"`, "idempotency.required": `false`, "idempotency.reused_status": `422`,
 		"limits.rate": `1.5`, "limits.burst": `3`, "retention.responses": `"40d"`, "retention.compact_every": `"2h"`, "log.level": `"debug"`,
-		"in_progress_grace": `"3s"`, "request_budget": `"5s"`, "max_wait": `"4s"`,
+		"in_progress_grace": `"3s"`, "request_budget": `"8500ms"`, "max_wait": `"4s"`,
 	}
 	for name, value := range values {
 		ops.change(r, name, value)
@@ -82,9 +82,9 @@ func TestEveryLiveSettingReachesWhatUsesIt(t *testing.T) {
 		alice.get(r, "/api/policy").body)
 	require.Equal(t, http.StatusCreated, alice.post(r, "", potsticker).status, "without a key")
 	filter, decision, web := app.settings.cacheTuning(), app.settings.orderTuning(), app.settings.httpTuning()
-	require.Equal(t, []any{3 * time.Second, 9, 7 * time.Second, 9 * time.Second, 2 * time.Hour},
+	require.Equal(t, []any{3 * time.Second, 9, 7 * time.Second, 11 * time.Second, 2 * time.Hour},
 		[]any{filter.LocalTTL, filter.BreakerFailures, filter.BreakerOpenFor, filter.InProgressTTL, filter.ReceiptTTL})
-	require.Equal(t, []any{true, 3 * time.Second, 5 * time.Second, 4 * time.Second},
+	require.Equal(t, []any{true, 3 * time.Second, 8500 * time.Millisecond, 4 * time.Second},
 		[]any{decision.ConfirmReceipts, decision.InProgressGrace, decision.Budget, decision.MaxWait})
 	require.Equal(t, 900, web.MaxInFlight)
 	require.Equal(t, slog.LevelDebug, app.settings.live.Level.Level())

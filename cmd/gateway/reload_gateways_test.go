@@ -206,7 +206,7 @@ func TestWrongChangesUnderLoadDropNoRequest(t *testing.T) {
 	refused := func() bool { return metric(t, r, `oncegate_config_refused{source="file"}`) == 1 }
 	wrong := []string{
 		"ttl: [", "ttl: {receipt: 9s}", "ttl: {receipt: 2h, in_progress: 1h}", "limits: {rate: 0.001, burst: 0}",
-		"http: {max_in_flight: -1}", "idempotency: {reused_status: 200}", "mysql: {read_timeout: 10s}",
+		"http: {max_in_flight: -1}", "idempotency: {reused_status: 200}", "mysql: {wait_timeout: 30s}",
 	}
 	for i, text := range wrong {
 		more()

@@ -56,8 +56,10 @@ func fileOf(t *testing.T, dir, more string) string {
 	return path
 }
 
+// yamlOf is the text of such a file. The database has as long as the default of
+// request_budget lets it have, see embedded.
 func yamlOf(dir, more string) string {
-	return fmt.Sprintf("data_dir: %s\nhttp: {listen: '127.0.0.1:0'}\nadmin: {listen: '127.0.0.1:0'}\n%s\n", filepath.Join(dir, "data"), more)
+	return fmt.Sprintf("data_dir: %s\nhttp: {listen: '127.0.0.1:0'}\nadmin: {listen: '127.0.0.1:0'}\nmysql.read_timeout: 5900ms\n%s\n", filepath.Join(dir, "data"), more)
 }
 
 // operator asks the admin listeners of gateways.
