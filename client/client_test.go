@@ -2,6 +2,7 @@ package client_test
 
 import (
 	"context"
+	"crypto/rand"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -115,7 +116,7 @@ func TestNoWeatherMakesASecondOrder(t *testing.T) {
 
 func TestABatchIsAllOrNothing(t *testing.T) {
 	t.Parallel()
-	shop := shopOf(t, gateway().url, "batch")
+	shop := shopOf(t, gateway().url, "batch-"+rand.Text()) // the numbers are a user's, and taken after one run
 	lines := []client.Line{
 		{SKU: "tea", Quantity: 1, Amount: "5.00", ExternalOrderNo: "B-1"},
 		{SKU: "potsticker", Quantity: 2, Amount: "39.80", ExternalOrderNo: "B-2"},
