@@ -89,7 +89,7 @@ func startTwoHosts(t *testing.T) *twoHosts {
 	w.hosts, err = parseHosts(dsn[:len(dsn)-1] + ")/")
 	require.NoError(t, err)
 	w.pool, err = w.hosts.open(func(c *mysql.Config) *mysql.Config {
-		c.Timeout, c.ReadTimeout, c.Logger = 5*time.Second, 5*time.Second, &mysql.NopLogger{}
+		c.Timeout, c.ReadTimeout, c.Logger = ample, ample, &mysql.NopLogger{} // a host that is silent is passed over, not given up
 		return c
 	})
 	require.NoError(t, err)
@@ -106,7 +106,7 @@ func (w *twoHosts) setReadOnly(t *testing.T, host int, on string) {
 // answers returns the port of the server that the pool talks to.
 func (w *twoHosts) answers(t *testing.T) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), ample)
 	defer cancel()
 	var port string
 	require.NoError(t, w.pool.QueryRowContext(ctx, "SELECT @@port").Scan(&port))
