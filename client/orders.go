@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"slices"
 	"time"
+	"unicode/utf8"
 )
 
 // Line is what is ordered.
@@ -57,13 +58,27 @@ type BatchReceipt struct {
 	Orders []Order // as the lines were
 }
 
+// spelled reports a text that is not UTF-8. encoding/json would put another
+// character there, and something else would be ordered, and charged.
+func spelled(lines ...Line) error {
+	for i, l := range lines {
+		if !utf8.ValidString(l.SKU) || !utf8.ValidString(l.Amount) || !utf8.ValidString(l.ExternalOrderNo) {
+			return fmt.Errorf("client: line %d has a text that is not UTF-8; nothing was sent", i)
+		}
+	}
+	return nil
+}
+
 // CreateOrder has one order made for the intent, at most one ever, and returns
 // its receipt. Call it again after an [*UnsettledError], also after a restart,
 // with the same line: another one is refused, and settles nothing.
 //
-// The error is a [*Problem], an [*UnsettledError], or that of the key store or
-// the token, before anything was sent.
+// The error is a [*Problem], an [*UnsettledError], or that of the key store, the
+// token or a text that is not UTF-8, before anything was sent.
 func (c *Client) CreateOrder(ctx context.Context, intent string, line Line) (OrderReceipt, error) {
+	if err := spelled(line); err != nil {
+		return OrderReceipt{}, err
+	}
 	var r OrderReceipt
 	err := c.settle(ctx, intent, "/api/orders", line, &r.Receipt, func(body []byte) bool {
 		return json.Unmarshal(body, &r.Order) == nil && r.Order.ID != ""
@@ -77,6 +92,9 @@ func (c *Client) CreateOrder(ctx context.Context, intent string, line Line) (Ord
 // CreateBatch has all lines made orders under one intent, or none; otherwise it
 // is like [Client.CreateOrder].
 func (c *Client) CreateBatch(ctx context.Context, intent string, lines []Line) (BatchReceipt, error) {
+	if err := spelled(lines...); err != nil {
+		return BatchReceipt{}, err
+	}
 	var r BatchReceipt
 	content := struct {
 		Orders []Line `json:"orders"`
