@@ -27,6 +27,24 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusOK, "", b, false)
 }
 
+// order shows what was made since the user's orders were listed as well.
+func (s *Server) order(w http.ResponseWriter, r *http.Request) {
+	who, id := user(r), r.PathValue("id")
+	var b []byte
+	s.mu.Lock()
+	for _, o := range s.orders {
+		if o.User == who && o.ID == id {
+			b, _ = json.Marshal(o.view()) // of plain values
+		}
+	}
+	s.mu.Unlock()
+	if b == nil {
+		refuse(w, http.StatusNotFound, "NOT_FOUND", "rejected")
+		return
+	}
+	answer(w, http.StatusOK, "", b, false)
+}
+
 func (s *Server) request(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	e := s.entries[user(r)+"\x00"+r.PathValue("key")]

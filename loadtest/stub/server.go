@@ -61,6 +61,7 @@ func New(f Flaws) *Server {
 	s.mux.HandleFunc("POST /order/create_user_order", s.create)
 	s.mux.HandleFunc("POST /api/order-batches", s.create)
 	s.mux.HandleFunc("GET /api/orders", s.list)
+	s.mux.HandleFunc("GET /api/orders/{id}", s.order)
 	s.mux.HandleFunc("GET /api/requests/{key}", s.request)
 	s.mux.HandleFunc("POST /webhooks/payments", s.pay)
 	s.mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{"status":"ok"}`) })
