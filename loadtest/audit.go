@@ -3,6 +3,7 @@ package loadtest
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/oncegate/oncegate/loadtest/history"
 	"github.com/oncegate/oncegate/loadtest/result"
@@ -45,6 +46,7 @@ func (r *run) truth(ctx context.Context, cases []*history.Case, scope verdict.Sc
 			return nil, err
 		}
 		defer func() { _ = db.Close() }() // nothing was written
+		awaitReady(ctx, db)
 		return verdict.FromSQL(ctx, db, r.senders(cases), scope)
 	}
 	tokens := make(map[string]string, len(r.Users))
@@ -62,6 +64,19 @@ func (r *run) truth(ctx context.Context, cases []*history.Case, scope verdict.Sc
 	}
 	defer client.Close()
 	return verdict.FromHTTP(ctx, client, senders, cases)
+}
+
+// comesBack is how long an audit waits for a database that was restarted in the run.
+const comesBack = time.Minute
+
+// awaitReady waits until the database can be audited. Why it cannot is for the audit
+// to say.
+func awaitReady(ctx context.Context, db *verdict.Database) {
+	ctx, cancel := context.WithTimeout(ctx, comesBack)
+	defer cancel()
+	for ctx.Err() == nil && db.Ready(ctx) != nil {
+		pause(ctx, watchEvery)
+	}
 }
 
 // senders lists the users who can have orders of this run: those who sent
