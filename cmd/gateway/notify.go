@@ -133,7 +133,8 @@ func (s supervisor) report(ctx context.Context, log *slog.Logger, state string) 
 }
 
 // signsOfLife tells the service manager, twice in its patience, that alive says
-// so. It returns when ctx ends.
+// so, and tries again sooner when it does not: what fails once may be over before
+// the patience is. It returns when ctx ends.
 func (s supervisor) signsOfLife(ctx context.Context, log *slog.Logger, alive func(context.Context) error) {
 	ticker := time.NewTicker(s.watchdog / 2)
 	defer ticker.Stop()
@@ -146,9 +147,12 @@ func (s supervisor) signsOfLife(ctx context.Context, log *slog.Logger, alive fun
 			if err == nil {
 				err = s.tell(ctx, stateAlive)
 			}
+			next := s.watchdog / 2
 			if err != nil && ctx.Err() == nil {
 				log.WarnContext(ctx, "no sign of life for the service manager", "error", err)
+				next = max(s.watchdog/20, 1)
 			}
+			ticker.Reset(next)
 		}
 	}
 }
