@@ -13,10 +13,10 @@ import (
 )
 
 // figures are the sheets of a small run, by their path, and its text.
-func figures(t *testing.T, gateway string, args ...string) (sheets map[string][]bench.Sheet, stdout string) {
+func figures(t *testing.T, gateway string, seconds float64, args ...string) (sheets map[string][]bench.Sheet, stdout string) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "bench.json")
-	code, stdout, stderr := ran(t, benchProgram(gateway, append(args, "--json", file)...))
+	code, stdout, stderr := ranLongEnough(t, gateway, seconds, append(args, "--json", file)...)
 	require.Equal(t, exitOK, code, stderr)
 	report := reportIn(t, file)
 	require.Empty(t, report.Rows, "nothing is compared")
@@ -45,7 +45,7 @@ func figure(t *testing.T, s *bench.Sheet, line, column string) bench.Figure {
 
 func tellsMemoryLatencyAndStorms(t *testing.T, gateway string) {
 	t.Helper()
-	sheets, stdout := figures(t, gateway, "--paths", "memory,latency,storm", "--rounds", "2", "--seconds", "0.5",
+	sheets, stdout := figures(t, gateway, 0.5, "--paths", "memory,latency,storm", "--rounds", "2",
 		"--connections", "8", "--keys", "300", "--open", "50", "--clients", "40")
 
 	require.Len(t, sheets["memory"], 2)
@@ -90,7 +90,7 @@ func tellsMemoryLatencyAndStorms(t *testing.T, gateway string) {
 
 func seesRedisGoAndComeBack(t *testing.T, gateway string) {
 	t.Helper()
-	sheets, stdout := figures(t, gateway, "--paths", "recovery", "--rounds", "1", "--seconds", "1", "--connections", "8")
+	sheets, stdout := figures(t, gateway, 1, "--paths", "recovery", "--rounds", "1", "--connections", "8")
 	require.Len(t, sheets["recovery"], 1)
 	s := &sheets["recovery"][0]
 	require.Len(t, s.Lines, 2*5)
