@@ -115,7 +115,7 @@ func (t *transaction) compact(at *position, cutoff time.Time, limit int, done *C
 	q.add(" ORDER BY created_at, user_id, idempotency_key LIMIT ")
 	q.bind(limit)
 	q.add(t.d.skipLocked)
-	seen, unfinished := 0, 0
+	seen := 0
 	var empty, remove []pair
 	err = t.rows(func(rows *sql.Rows) error {
 		seen++
@@ -131,8 +131,6 @@ func (t *transaction) compact(at *position, cutoff time.Time, limit int, done *C
 			empty = append(empty, at.key)
 		case state == order.Failed:
 			remove = append(remove, at.key)
-		case state == order.Processing:
-			unfinished++
 		}
 		return nil
 	})
@@ -168,17 +166,18 @@ func (t *transaction) compact(at *position, cutoff time.Time, limit int, done *C
 	}
 	done.Emptied += int64(len(empty))
 	done.Removed += int64(len(remove))
-	return unfinished > 0 || due > len(empty)+len(remove), nil
+	return due > len(empty)+len(remove), nil
 }
 
 // due counts the records behind one position, up to another, that a run has
-// something to do with, those that others have locked among them.
+// something to do with, now or when they have an end. Those that others have locked
+// are among them: one that is ending meanwhile is not seen by its locked row.
 func (t *transaction) due(from position, to func()) (n int, err error) {
 	t.q.reset("SELECT COUNT(*)")
 	t.behind(from)
 	to()
-	t.q.add(" AND (status = ")
-	t.q.bind(int64(order.Failed))
+	t.q.add(" AND (status IN ")
+	list(t.q, []int64{int64(order.Processing), int64(order.Failed)})
 	t.q.add(" OR (status = ")
 	t.q.bind(int64(order.Succeeded))
 	t.q.add(" AND response_body IS NOT NULL))")

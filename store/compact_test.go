@@ -132,3 +132,39 @@ func TestCompactionComesBackForWhatItPassedOver(t *testing.T) {
 		require.Zero(t, run())
 	})
 }
+
+// What was accepted for later ends while a run goes by: the run sees neither the
+// record, which is locked, nor that there will be something to do.
+func TestCompactionComesBackForWhatEndsMeanwhile(t *testing.T) {
+	t.Parallel()
+	onServers(t, func(t *testing.T, dsn string) {
+		h := openHarness(t, Options{DSN: dsn})
+		account(t, h, "ann", 1_00)
+		_, err := h.Accept(t.Context(), batchOf(t, "ann", "later", 2, 99_00))
+		require.NoError(t, err)
+		h.age(t, 48*time.Hour)
+		run := func() (c Compacted) {
+			t.Helper()
+			c, err := h.Compact(t.Context(), CompactOptions{OlderThan: 24 * time.Hour})
+			require.NoError(t, err)
+			return c
+		}
+		require.NoError(t, h.inTransaction(t.Context(), "end it", userRow("ann"), func(tx *transaction) error {
+			p := &pending{cmd: batchOf(t, "ann", "later", 2, 99_00)}
+			v := newView()
+			if err := tx.readRecords(v, []*pending{p}, h.o.Renderer); err != nil {
+				return err
+			}
+			rec := v.records[p.pair()]
+			rec.receipt.State = order.Failed
+			rec.receipt.Response = h.o.Renderer.Rejected(rec.operation, order.Rejection{Code: order.InsufficientBalance})
+			if err := tx.settleRecords(&writes{settled: []writtenRecord{{"ann", "later", rec}}}); err != nil {
+				return err
+			}
+			require.Zero(t, run(), "it has not ended yet")
+			return nil
+		}))
+		require.Equal(t, Compacted{Removed: 1}, run())
+		require.Zero(t, run())
+	})
+}
