@@ -49,7 +49,16 @@ func (s *Store) Cancel(ctx context.Context, userID string, id order.ID) (order.T
 		cancelled = err == nil && result.Effect == order.Applied
 		return err
 	})
-	return result, err
+	return came(result, err)
+}
+
+// came is what a change came to: nothing that is known, where it was not committed
+// as far as anybody knows.
+func came(to order.Transition, err error) (order.Transition, error) {
+	if err != nil {
+		return order.Transition{}, err
+	}
+	return to, nil
 }
 
 // Ship implements [order.Lifecycle].
@@ -72,7 +81,7 @@ func (s *Store) Ship(ctx context.Context, id order.ID) (order.Transition, error)
 		shipped = err == nil && result.Effect == order.Applied
 		return err
 	})
-	return result, err
+	return came(result, err)
 }
 
 // requireOwner finds no row where the order is not there or somebody else's, which

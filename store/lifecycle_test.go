@@ -4,12 +4,14 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/oncegate/oncegate/internal/faultproxy"
 	"github.com/oncegate/oncegate/order"
 )
 
@@ -211,5 +213,32 @@ func TestBalanceCanBeFilledAgainAndAgain(t *testing.T) {
 		report, err := h.Audit(t.Context(), AuditOptions{})
 		require.NoError(t, err)
 		require.Empty(t, report.Findings)
+	})
+}
+
+// Who writes to a log what a change came to must not write of one that may not be.
+func TestAChangeThatFailedCameToNothingKnown(t *testing.T) {
+	t.Parallel()
+	onServers(t, func(t *testing.T, dsn string) {
+		h, proxy := behindProxy(t, dsn)
+		id := placed(t, h, "ann", potsticker(10_00))
+		gone := placed(t, h, "bob", potsticker(10_00))
+		_, err := h.Cancel(t.Context(), "bob", gone)
+		require.NoError(t, err)
+		proxy.OnQuery(func(q string) faultproxy.Action {
+			if strings.HasPrefix(q, "COMMIT") {
+				return faultproxy.CutBefore
+			}
+			return faultproxy.Pass
+		})
+		for what, change := range map[string]func() (order.Transition, error){
+			"cancel": func() (order.Transition, error) { return h.Cancel(t.Context(), "ann", id) },
+			"ship":   func() (order.Transition, error) { return h.Ship(t.Context(), id) },
+			"refund": func() (order.Transition, error) { return h.Apply(t.Context(), paid(gone, "m", "r", 10_00)) },
+		} {
+			came, err := change()
+			require.ErrorIs(t, err, order.ErrUnavailable, what)
+			require.Zero(t, came, what)
+		}
 	})
 }

@@ -42,7 +42,7 @@ func (s *Store) Apply(ctx context.Context, m order.PaymentMessage) (order.Transi
 		recorded = err == nil
 		return err
 	})
-	return result, err
+	return came(result, err)
 }
 
 // pay decides what an event that was not seen before comes to. One payment is owed
