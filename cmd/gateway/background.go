@@ -48,7 +48,9 @@ func (a *App) openBackground(cfg *configs.Config, s *store.Store) {
 	a.background("watch of compaction", func(ctx context.Context) {
 		s.WatchBacklog(ctx, func() time.Duration { return a.settings.now().Retention.Responses })
 	})
-	a.background("compaction", func(ctx context.Context) { a.compactNowAndThen(ctx, s) })
+	a.background("compaction", func(ctx context.Context) {
+		a.compactNowAndThen(ctx, func(ctx context.Context, age time.Duration) { a.compact(ctx, s, age) })
+	})
 }
 
 // How often a gateway asks how its dependencies are when nobody else does, and
@@ -91,11 +93,11 @@ func watchHealth(ctx context.Context, health *gateway.Health, moved <-chan struc
 
 // compactNowAndThen compacts as often as the settings in force say, which may
 // become never, and again something.
-func (a *App) compactNowAndThen(ctx context.Context, s *store.Store) {
+func (a *App) compactNowAndThen(ctx context.Context, compact func(ctx context.Context, age time.Duration)) {
 	last := time.Now()
 	for {
 		in := a.settings.current.Load()
-		every, age := in.loaded.Config.Retention.CompactEvery, in.loaded.Config.Retention.Responses
+		every := in.loaded.Config.Retention.CompactEvery
 		var due <-chan time.Time
 		if every > 0 {
 			due = time.After(time.Until(last.Add(every)))
@@ -105,8 +107,35 @@ func (a *App) compactNowAndThen(ctx context.Context, s *store.Store) {
 			return
 		case <-in.over:
 		case <-due:
-			a.compact(ctx, s, age)
+			a.compactAs(ctx, in, compact)
 			last = time.Now()
+		}
+	}
+}
+
+// compactAs compacts as the settings said when it began, and ends early where
+// answers are to be kept for longer meanwhile: a refusal that is forgotten does not
+// come back.
+func (a *App) compactAs(ctx context.Context, in *snapshot, compact func(ctx context.Context, age time.Duration)) {
+	age := in.loaded.Config.Retention.Responses
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var working sync.WaitGroup
+	defer working.Wait()
+	ended := make(chan struct{})
+	working.Go(func() {
+		defer close(ended)
+		compact(ctx, age)
+	})
+	for {
+		select {
+		case <-ended:
+			return
+		case <-in.over:
+			if in = a.settings.current.Load(); in.loaded.Config.Retention.Responses > age {
+				cancel()
+				return
+			}
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/oncegate/oncegate/configs"
 	"github.com/oncegate/oncegate/gateway"
 )
 
@@ -58,6 +59,40 @@ func TestHealthIsAskedSoonerWhileSomethingIsAmiss(t *testing.T) {
 		}
 		require.GreaterOrEqual(t, asked.Load(), int32(2+1+3+1+2))
 		stop()
+		<-ended
+	})
+}
+
+// A run may take hours. What the settings say by then to keep for longer is kept.
+func TestCompactionEndsWhenAnswersAreToBeKeptForLonger(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		a := &App{settings: &settings{}}
+		keep := func(days int) {
+			r := configs.Retention{Responses: time.Duration(days) * 24 * time.Hour, CompactEvery: time.Hour}
+			a.settings.replace(&snapshot{loaded: &configs.Loaded{Config: configs.Config{Retention: r}}})
+		}
+		keep(2)
+		begun, over := make(chan time.Duration, 1), make(chan struct{}, 1)
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			a.compactNowAndThen(ctx, func(ctx context.Context, age time.Duration) {
+				begun <- age
+				<-ctx.Done()
+				over <- struct{}{}
+			})
+		}()
+		require.Equal(t, 48*time.Hour, <-begun)
+		keep(1) // what is old for the run is older for this
+		synctest.Wait()
+		require.Empty(t, over)
+		keep(30)
+		<-over
+		require.Equal(t, 30*24*time.Hour, <-begun, "at its next turn")
+		stop()
+		<-over
 		<-ended
 	})
 }
