@@ -18,6 +18,7 @@ import (
 // App is one gateway with everything it needs.
 type App struct {
 	log      *slog.Logger
+	lost     func() int64 // lines of it; nil: none
 	grace    time.Duration
 	settings *settings
 	public   *gateway.Server
@@ -55,7 +56,7 @@ func NewLive(ctx context.Context, live Live, log *slog.Logger) (*App, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &App{log: log, grace: cfg.ShutdownGrace, settings: s, moved: make(chan struct{}, 1)}
+	a := &App{log: log, lost: live.LinesLost, grace: cfg.ShutdownGrace, settings: s, moved: make(chan struct{}, 1)}
 	if err := a.open(ctx, &cfg); err != nil {
 		return nil, errors.Join(err, a.Close())
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"os"
 	"os/signal"
 	"sync"
@@ -47,11 +48,12 @@ changes nothing: the configuration is read at the start only.`,
 			if cfg.Messages.Broker == "" {
 				return errors.New("messages.broker is not set: there is nothing to read")
 			}
-			log, err := newLogger(env.stderr, cfg.Log)
+			log, out, err := newRelayedLogger(env.stderr, cfg.Log, new(slog.LevelVar))
 			if err != nil {
 				return err
 			}
-			a := &App{log: log, grace: cfg.ShutdownGrace}
+			defer out.end()
+			a := &App{log: log, lost: out.lost.Load, grace: cfg.ShutdownGrace}
 			if err := a.openConsumer(c.Context(), cfg); err != nil {
 				return errors.Join(err, a.Close())
 			}
@@ -66,7 +68,7 @@ func (a *App) openConsumer(ctx context.Context, cfg *configs.Config) error {
 	if err := findDatabase(cfg); err != nil {
 		return err
 	}
-	registry, err := newRegistry()
+	registry, err := newRegistry(a.lost)
 	if err != nil {
 		return err
 	}

@@ -26,6 +26,9 @@ func newLeveledLogger(w io.Writer, c configs.Log, level *slog.LevelVar) (*slog.L
 }
 
 func isTerminal(w io.Writer) bool {
+	if r, ok := w.(*relay); ok {
+		w = r.to
+	}
 	f, ok := w.(*os.File)
 	if !ok {
 		return false

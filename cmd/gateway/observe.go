@@ -13,10 +13,14 @@ import (
 
 // newRegistry is where the metrics of a process are gathered: those of Go, of the
 // process and of the build are there already.
-func newRegistry() (*prometheus.Registry, error) {
+// How many lines of its log were lost, too; nil is of a log that loses none.
+func newRegistry(lost func() int64) (*prometheus.Registry, error) {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	return registry, registerBuild(registry)
+	if err := registerBuild(registry); err != nil {
+		return registry, err
+	}
+	return registry, registerLost(registry, lost)
 }
 
 // registerBuild publishes which build this is.

@@ -19,7 +19,7 @@ import (
 
 // open opens the parts from the inside out: what is used before its users.
 func (a *App) open(ctx context.Context, cfg *configs.Config) error {
-	registry, err := newRegistry()
+	registry, err := newRegistry(a.lost)
 	if err != nil {
 		return err
 	}

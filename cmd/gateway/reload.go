@@ -31,6 +31,8 @@ type Live struct {
 	Judged func(ctx context.Context, refusal string)
 	// Level of the log follows log.level. Default: nothing does.
 	Level *slog.LevelVar
+	// LinesLost counts those of the log that nobody took. Default: none is lost.
+	LinesLost func() int64
 }
 
 // settings is the configuration in force. Whoever uses one that may change

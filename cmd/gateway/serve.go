@@ -49,10 +49,11 @@ func serve(c *cobra.Command, env environment, migrate bool) error {
 	}
 	cfg := loaded.Config
 	level := new(slog.LevelVar)
-	log, err := newLeveledLogger(env.stderr, cfg.Log, level)
+	log, out, err := newRelayedLogger(env.stderr, cfg.Log, level)
 	if err != nil {
 		return err
 	}
+	defer out.end()
 	ctx := c.Context()
 	if migrate && !cfg.EmbeddedDatabase() {
 		o := storeOptions(&cfg)
@@ -64,13 +65,13 @@ func serve(c *cobra.Command, env environment, migrate bool) error {
 	easeCollector(env)
 	manager := supervisorOf(env)
 	app, err := NewLive(ctx, Live{
-		Loaded: loaded, Sources: &sources, Hangup: hangup, Reloading: manager.reloading(log), Judged: manager.judged(log), Level: level,
+		Loaded: loaded, Sources: &sources, Hangup: hangup, Reloading: manager.reloading(log), Judged: manager.judged(log), Level: level, LinesLost: out.lost.Load,
 	}, log)
 	if err != nil {
 		return err
 	}
 	if cfg.EmbeddedDatabase() {
-		if err := welcome(env.stderr, &cfg, app); err != nil {
+		if err := welcome(out, &cfg, app); err != nil {
 			log.WarnContext(ctx, "no token for a first order", "error", err)
 		}
 	}
