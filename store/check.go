@@ -152,7 +152,7 @@ func (s *Store) checkColumns(ctx context.Context) error {
 }
 
 // checkIndexes refuses a schema without the unique indexes that have the last word,
-// or without the one that lists of orders are read by.
+// or without those that a statement names.
 func (s *Store) checkIndexes(ctx context.Context) error {
 	indexes, err := s.indexes(ctx)
 	if err != nil {
@@ -170,8 +170,13 @@ func (s *Store) checkIndexes(ctx context.Context) error {
 			faults = append(faults, fmt.Errorf("the table %s has no unique index on (%s): nothing would stop a second %s", want.table, want.columns, want.second))
 		}
 	}
-	if !slices.ContainsFunc(indexes, func(i index) bool { return i.table == "orders" && i.name == ordersByUser }) {
-		faults = append(faults, fmt.Errorf("the table orders has no index %s: no list of orders could be read", ordersByUser))
+	for _, want := range []struct{ table, name, without string }{
+		{"orders", ordersByUser, "no list of orders could be read"},
+		{"idempotency_records", recordsByAge, "no record could be compacted"},
+	} {
+		if !slices.ContainsFunc(indexes, func(i index) bool { return i.table == want.table && i.name == want.name }) {
+			faults = append(faults, fmt.Errorf("the table %s has no index %s: %s", want.table, want.name, want.without))
+		}
 	}
 	return errors.Join(faults...)
 }

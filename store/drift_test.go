@@ -23,6 +23,7 @@ func TestASchemaThatDriftedIsRefused(t *testing.T) {
 		"ALTER TABLE orders ADD KEY spare (user_id), DROP KEY uk_orders_key":                         "the table orders has no unique index on (user_id,idempotency_key,line_no)",
 		"ALTER TABLE orders ADD KEY spare (user_id), DROP KEY uk_orders_number":                      "the table orders has no unique index on (user_id,external_order_no)",
 		"ALTER TABLE orders DROP KEY idx_orders_user":                                                "the table orders has no index idx_orders_user",
+		"ALTER TABLE idempotency_records DROP KEY idx_records_created":                               "the table idempotency_records has no index idx_records_created",
 		"ALTER TABLE order_events DROP KEY uk_events_claimed":                                        "the table order_events has no unique index on (claimed_reference): nothing would stop a second effect of a payment",
 		"ALTER TABLE consumed_messages DROP PRIMARY KEY":                                             "the table consumed_messages has no unique index on (consumer,message_id)",
 		"ALTER TABLE stock MODIFY sku VARCHAR(64) COLLATE utf8mb4_general_ci":                        "stock.sku has the collation utf8mb4_general_ci",
