@@ -168,3 +168,46 @@ func TestCompactionComesBackForWhatEndsMeanwhile(t *testing.T) {
 		require.Zero(t, run())
 	})
 }
+
+// A refusal is kept for as long as any other, however long its request has waited:
+// whoever heard it may use a new key, and a late copy must find it.
+func TestARefusalOfWhatWaitedIsKeptFromItsEndOn(t *testing.T) {
+	t.Parallel()
+	onEngines(t, func(t *testing.T, dsn string) {
+		h := openHarness(t, Options{DSN: dsn})
+		account(t, h, "ann", 10_00)
+		run := func() Compacted {
+			t.Helper()
+			c, err := h.Compact(t.Context(), CompactOptions{OlderThan: 24 * time.Hour})
+			require.NoError(t, err)
+			return c
+		}
+		age := func() {
+			t.Helper()
+			h.age(t, 48*time.Hour)
+			h.exec(t, "DELETE FROM compaction") // which has gone by the times of before
+		}
+		ends := map[string]func(key string) error{
+			"refused": func(string) error {
+				_, err := h.carryOutNext(t.Context(), DeferredOptions{Lease: time.Minute, MaxAttempts: 2})
+				return err
+			},
+			"failed": func(key string) error {
+				return h.failDeferred(t.Context(), &leased{user: "ann", key: order.Key(key)})
+			},
+		}
+		for key, end := range ends {
+			_, err := h.Accept(t.Context(), batchOf(t, "ann", key, 2, 99_00))
+			require.NoError(t, err)
+			age()
+			require.Zero(t, run(), "it has no end yet")
+			require.NoError(t, end(key))
+			require.Zero(t, run(), "it has just ended")
+			r, err := h.Find(t.Context(), "ann", order.Key(key))
+			require.NoError(t, err)
+			require.Equal(t, order.Failed, r.State)
+			age()
+			require.Equal(t, Compacted{Removed: 1}, run())
+		}
+	})
+}

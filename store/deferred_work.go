@@ -155,7 +155,7 @@ func (s *Store) failDeferred(ctx context.Context, job *leased) error {
 		if rec == nil || rec.receipt.State != order.Processing {
 			return nil // somebody else has ended it
 		}
-		rec.receipt.State = order.Failed
+		rec.receipt.State, rec.receipt.FirstSeen = order.Failed, v.now
 		rec.receipt.Response = s.o.Renderer.Rejected(rec.operation, order.Rejection{Code: order.ExecutionFailed})
 		return t.settleRecords(&writes{settled: []writtenRecord{{job.user, job.key, rec}}})
 	})

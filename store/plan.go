@@ -126,7 +126,9 @@ func (w *worker) record(v *view, p *pending, out *writes, receipt order.Receipt,
 	rec := &record{operation: p.cmd.Operation, receipt: receipt, orderID: first}
 	written := writtenRecord{p.cmd.UserID, p.cmd.Key, rec}
 	if old := v.records[p.pair()]; old != nil {
-		rec.receipt.FirstSeen = old.receipt.FirstSeen // when it was accepted
+		if receipt.State != order.Failed { // whose time to be remembered begins now
+			rec.receipt.FirstSeen = old.receipt.FirstSeen // when it was accepted
+		}
 		out.settled = append(out.settled, written)
 	} else {
 		out.records = append(out.records, written)

@@ -119,6 +119,8 @@ func (t *transaction) settleRecords(w *writes) error {
 		q.bind(r.Response.Location)
 		q.add(", response_body = ")
 		q.bind(r.Response.Body)
+		q.add(", created_at = ")
+		q.bind(t.d.instant(r.FirstSeen))
 		q.add(" WHERE user_id = ")
 		q.bind(rec.user)
 		q.add(" AND idempotency_key = ")
