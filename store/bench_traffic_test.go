@@ -169,6 +169,6 @@ func fill(b *testing.B, h *harness, records int) {
 				receipt: order.Receipt{State: order.Succeeded, Response: order.Response{Status: 201, ContentType: "application/json", Body: body}},
 			}})
 		}
-		require.NoError(b, h.inTransaction(b.Context(), "fill", noRow, func(t *transaction) error { return t.write(w) }))
+		require.NoError(b, h.inTransaction(b.Context(), "fill", waitingFor(), func(t *transaction) error { return t.write(w) }))
 	}
 }

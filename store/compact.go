@@ -49,7 +49,7 @@ func (s *Store) Compact(ctx context.Context, o CompactOptions) (done Compacted, 
 		var next position
 		var batch Compacted
 		var left bool
-		err := s.inTransaction(ctx, "compact records", noRow, func(t *transaction) (err error) {
+		err := s.inTransaction(ctx, "compact records", waitingFor(), func(t *transaction) (err error) {
 			next, batch = at, Compacted{}
 			left, err = t.compact(&next, cutoff, o.Batch, &batch)
 			return err

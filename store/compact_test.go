@@ -149,7 +149,7 @@ func TestCompactionComesBackForWhatEndsMeanwhile(t *testing.T) {
 			require.NoError(t, err)
 			return c
 		}
-		require.NoError(t, h.inTransaction(t.Context(), "end it", userRow("ann"), func(tx *transaction) error {
+		require.NoError(t, h.inTransaction(t.Context(), "end it", waitingFor(userRow("ann")), func(tx *transaction) error {
 			p := &pending{cmd: batchOf(t, "ann", "later", 2, 99_00)}
 			v := newView()
 			if err := tx.readRecords(v, []*pending{p}, h.o.Renderer); err != nil {

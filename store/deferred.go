@@ -28,7 +28,7 @@ func (s *Store) Accept(ctx context.Context, c *order.Command) (order.Decision, e
 	}
 	decision, err := s.accept(ctx, c, content)
 	if errors.Is(err, errNoAccount) && s.o.ProvisionBalance != nil {
-		err = s.inTransaction(ctx, "open an account", userRow(c.UserID), func(t *transaction) error {
+		err = s.inTransaction(ctx, "open an account", waitingFor(userRow(c.UserID)), func(t *transaction) error {
 			return t.openAccounts([]string{c.UserID}, *s.o.ProvisionBalance)
 		})
 		if err == nil {
@@ -45,7 +45,7 @@ func (s *Store) Accept(ctx context.Context, c *order.Command) (order.Decision, e
 }
 
 func (s *Store) accept(ctx context.Context, c *order.Command, content []byte) (decision order.Decision, err error) {
-	err = s.inTransaction(ctx, "accept a request", userRow(c.UserID), func(t *transaction) error {
+	err = s.inTransaction(ctx, "accept a request", waitingFor(userRow(c.UserID)), func(t *transaction) error {
 		p := &pending{cmd: c, ids: make([]order.ID, max(1, len(c.Lines))), suspect: true}
 		group := []*pending{p}
 		v := newView()

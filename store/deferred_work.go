@@ -82,7 +82,7 @@ func (s *Store) carryOutNext(ctx context.Context, o DeferredOptions) (bool, erro
 // countRefusal notes one more attempt that the database refused, unless somebody
 // has ended the request meanwhile.
 func (s *Store) countRefusal(ctx context.Context, job *leased) error {
-	return s.inTransaction(ctx, "count a refusal", noRow, func(t *transaction) error {
+	return s.inTransaction(ctx, "count a refusal", waitingFor(), func(t *transaction) error {
 		t.q.reset("UPDATE deferred_requests SET attempts = ")
 		t.q.bind(job.refusals + 1)
 		t.q.add(" WHERE user_id = ")
@@ -100,7 +100,7 @@ func (s *Store) countRefusal(ctx context.Context, job *leased) error {
 // years. Once its length is what one has that was given while this was asked, and
 // twice what one may have of a gateway with another setting.
 func (s *Store) lease(ctx context.Context, length time.Duration) (job *leased, err error) {
-	err = s.inTransaction(ctx, "lease a deferred request", noRow, func(t *transaction) error {
+	err = s.inTransaction(ctx, "lease a deferred request", waitingFor(), func(t *transaction) error {
 		job = nil
 		var key pair
 		var content []byte
@@ -141,7 +141,7 @@ func readDeferred(key pair, content []byte) (*order.Command, error) {
 // failDeferred ends a request that can never succeed: as failed, with a reason,
 // instead of trying it for ever.
 func (s *Store) failDeferred(ctx context.Context, job *leased) error {
-	return s.inTransaction(ctx, "fail a deferred request", userRow(job.user), func(t *transaction) error {
+	return s.inTransaction(ctx, "fail a deferred request", waitingFor(userRow(job.user)), func(t *transaction) error {
 		p := &pending{cmd: &order.Command{UserID: job.user, Key: job.key}}
 		group := []*pending{p}
 		v := newView()

@@ -18,10 +18,9 @@ func (s *Store) Cancel(ctx context.Context, userID string, id order.ID) (order.T
 	// By an attempt whose COMMIT was not answered, if there is another. If it was
 	// lost, and somebody else did the same since, both hear that they did it.
 	cancelled := false
-	err := s.inTransaction(ctx, "cancel an order", userRow(userID), func(t *transaction) error {
-		if err := t.requireOwner(userID, id); err != nil {
-			return err
-		}
+	err := s.inTransaction(ctx, "cancel an order", func(ctx context.Context) ([]lockedRow, error) {
+		return s.rowsOfCancelling(ctx, userID, id)
+	}, func(t *transaction) error {
 		var balance money
 		t.q.reset("SELECT balance FROM users WHERE user_id = ")
 		t.q.bind(userID)
@@ -65,7 +64,7 @@ func came(to order.Transition, err error) (order.Transition, error) {
 func (s *Store) Ship(ctx context.Context, id order.ID) (order.Transition, error) {
 	var result order.Transition
 	shipped := false // as in Cancel
-	err := s.inTransaction(ctx, "ship an order", orderRow(id), func(t *transaction) error {
+	err := s.inTransaction(ctx, "ship an order", waitingFor(orderRow(id)), func(t *transaction) error {
 		o, err := t.lockOrder(id)
 		if err != nil {
 			return err
@@ -84,18 +83,30 @@ func (s *Store) Ship(ctx context.Context, id order.ID) (order.Transition, error)
 	return came(result, err)
 }
 
-// requireOwner finds no row where the order is not there or somebody else's, which
-// it stays: an order keeps its user.
-func (t *transaction) requireOwner(userID string, id order.ID) error {
-	err := sql.ErrNoRows
-	t.q.reset("SELECT 1 FROM orders WHERE order_id = ")
-	t.q.bind(id[:])
-	t.q.add(" AND user_id = ")
-	t.q.bind(userID)
-	if rerr := t.rows(func(*sql.Rows) error { err = nil; return nil }); rerr != nil {
-		return rerr
+// rowsOfCancelling are those that a cancellation waits for, or an error where the
+// order is not there or somebody else's: an order keeps its user, and what it took.
+func (s *Store) rowsOfCancelling(ctx context.Context, userID string, id order.ID) ([]lockedRow, error) {
+	q := query{d: s.d}
+	q.reset("SELECT sku, stock_taken FROM orders WHERE order_id = ")
+	q.bind(id[:])
+	q.add(" AND user_id = ")
+	q.bind(userID)
+	var rows []lockedRow
+	err := scanRows(ctx, s.reads, &q, func(found *sql.Rows) error {
+		var sku string
+		var taken bool
+		if err := found.Scan(&sku, &taken); err != nil {
+			return err
+		}
+		if rows = []lockedRow{userRow(userID)}; taken {
+			rows = append(rows, stockRow(sku))
+		}
+		return nil
+	})
+	if err == nil && rows == nil {
+		err = sql.ErrNoRows
 	}
-	return err
+	return rows, err
 }
 
 // lockOrder locks and reads one order.
@@ -203,11 +214,11 @@ func (t *transaction) insertEvent(id order.ID, event order.EventType, result *or
 // inTransaction runs work and commits it, again from the start after any fault
 // that a retry may mend. The work must come to the same end when an earlier
 // attempt, whose COMMIT was not answered, turns out to have been committed.
-func (s *Store) inTransaction(ctx context.Context, doing string, first lockedRow, work func(*transaction) error) error {
+func (s *Store) inTransaction(ctx context.Context, doing string, rows awaited, work func(*transaction) error) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*s.o.ReadTimeout)
 	defer cancel()
 	for attempt := 1; ; attempt++ {
-		err := s.once(ctx, first, work)
+		err := s.once(ctx, rows, work)
 		if err == nil {
 			return nil
 		}
@@ -220,8 +231,12 @@ func (s *Store) inTransaction(ctx context.Context, doing string, first lockedRow
 	}
 }
 
-func (s *Store) once(ctx context.Context, first lockedRow, work func(*transaction) error) error {
-	t, err := s.beginBeside(ctx, first)
+func (s *Store) once(ctx context.Context, rows awaited, work func(*transaction) error) error {
+	first, err := rows(ctx)
+	if err != nil {
+		return err
+	}
+	t, err := s.beginBeside(ctx, first...)
 	if err != nil {
 		return fmt.Errorf("begin: %w", err)
 	}

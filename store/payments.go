@@ -13,7 +13,7 @@ import (
 func (s *Store) Apply(ctx context.Context, m order.PaymentMessage) (order.Transition, error) {
 	var result order.Transition
 	recorded := false // as in Cancel
-	err := s.inTransaction(ctx, "apply a payment event", orderRow(m.OrderID), func(t *transaction) error {
+	err := s.inTransaction(ctx, "apply a payment event", waitingFor(orderRow(m.OrderID)), func(t *transaction) error {
 		o, missing := t.lockOrder(m.OrderID)
 		if missing != nil && !errors.Is(missing, sql.ErrNoRows) {
 			return missing

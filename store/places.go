@@ -20,16 +20,22 @@ type places struct {
 	turns map[lockedRow]*rowTurn
 }
 
-// lockedRow names the row that a transaction locks first.
+// lockedRow names a row that a transaction may wait for.
 type lockedRow string
 
-const (
-	noRow       lockedRow = "" // of a transaction that waits for nobody's
-	settingsRow lockedRow = "config_changes"
-)
+const settingsRow lockedRow = "config_changes"
 
 func userRow(id string) lockedRow    { return lockedRow("users " + id) }
+func stockRow(sku string) lockedRow  { return lockedRow("stock " + sku) }
 func orderRow(id order.ID) lockedRow { return lockedRow("orders " + string(id[:])) }
+
+// awaited finds the rows that a transaction may wait for.
+type awaited func(ctx context.Context) ([]lockedRow, error)
+
+// waitingFor is for a transaction whose rows are known.
+func waitingFor(rows ...lockedRow) awaited {
+	return func(context.Context) ([]lockedRow, error) { return rows, nil }
+}
 
 // rowTurn is whose it is to wait for a row.
 type rowTurn struct {
@@ -41,13 +47,23 @@ func newPlaces() *places {
 	return &places{free: make(chan struct{}, besideLedger), turns: map[lockedRow]*rowTurn{}}
 }
 
-// take waits for a place until ctx ends. Who has one gives it back by leave.
-func (p *places) take(ctx context.Context, row lockedRow) (leave func(), err error) {
-	pass := func() {}
-	if row != noRow {
-		if pass, err = p.await(ctx, row); err != nil {
+// take waits for the turns of all rows, in the order in which they are locked, which
+// is the same for everybody: users before stock. Then it waits for a place, until ctx
+// ends. Who has one gives it back by leave.
+func (p *places) take(ctx context.Context, rows ...lockedRow) (leave func(), err error) {
+	var passes []func()
+	pass := func() {
+		for _, pass := range passes {
+			pass()
+		}
+	}
+	for _, row := range rows {
+		next, err := p.await(ctx, row)
+		if err != nil {
+			pass()
 			return nil, err
 		}
+		passes = append(passes, next)
 	}
 	select {
 	case p.free <- struct{}{}:

@@ -91,6 +91,45 @@ func TestAHeldRowTakesOnePlace(t *testing.T) {
 	})
 }
 
+// Nor does a held SKU take more, whoever wants to give some of it back.
+func TestHeldStockTakesOnePlace(t *testing.T) {
+	t.Parallel()
+	onServers(t, func(t *testing.T, dsn string) {
+		h := openHarness(t, Options{DSN: dsn, Workers: 1, LockWaitTimeout: 30 * time.Second, ReadTimeout: 40 * time.Second, WaitTimeout: time.Minute})
+		require.NoError(t, h.SetStock(t.Context(), "tea", 100))
+		anns := placed(t, h, "ann", potsticker(1_00))
+		const users = 2 * besideLedger
+		var theirs [users]order.ID
+		for i := range theirs {
+			theirs[i] = placed(t, h, fmt.Sprint("held-", i), order.Line{SKU: "tea", Quantity: 1, Amount: 1_00})
+		}
+		onRawSession(t, dsn, func(db *sql.DB) {
+			tx, err := db.BeginTx(t.Context(), nil)
+			require.NoError(t, err)
+			_, err = tx.ExecContext(t.Context(), "SELECT sku FROM stock WHERE sku = 'tea' FOR UPDATE")
+			require.NoError(t, err)
+			var others sync.WaitGroup
+			for i := range theirs {
+				others.Go(func() {
+					if _, err := h.Cancel(t.Context(), fmt.Sprint("held-", i), theirs[i]); err != nil {
+						t.Errorf("cancel: %v", err)
+					}
+				})
+			}
+			require.Eventually(t, func() bool { return h.places.waiting(stockRow("tea")) == users }, ample, time.Millisecond)
+			result, err := h.Cancel(t.Context(), "ann", anns)
+			require.NoError(t, err)
+			require.Equal(t, order.Applied, result.Effect)
+			require.NoError(t, tx.Rollback())
+			others.Wait()
+		})
+		available, _, err := h.Stock(t.Context(), "tea")
+		require.NoError(t, err)
+		require.EqualValues(t, 100, available)
+		requireAllPlaces(t, h)
+	})
+}
+
 // Who gives up leaves nothing behind.
 func TestAPlaceIsWaitedForUntilTheContextEnds(t *testing.T) {
 	t.Parallel()
@@ -103,7 +142,7 @@ func TestAPlaceIsWaitedForUntilTheContextEnds(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 	var all []func()
 	for range besideLedger - 1 {
-		leave, err := p.take(t.Context(), noRow)
+		leave, err := p.take(t.Context())
 		require.NoError(t, err)
 		all = append(all, leave)
 	}

@@ -90,7 +90,7 @@ func (s *Store) ChangeSetting(ctx context.Context, on int64, c SettingChange) (S
 	c.Version, c.ID = on+1, string(id[:])
 	var at instant
 	outdated := false
-	err := s.inTransaction(ctx, "record a change of the settings", settingsRow, func(t *transaction) error {
+	err := s.inTransaction(ctx, "record a change of the settings", waitingFor(settingsRow), func(t *transaction) error {
 		// A copy of an earlier attempt's row: its COMMIT was carried out, and not
 		// answered. An attempt that is still under way holds the row's place, and
 		// the insert waits for its end.

@@ -31,8 +31,8 @@ type failure struct {
 }
 
 // beginBeside begins a transaction that is not a worker's, when there is a place.
-func (s *Store) beginBeside(ctx context.Context, first lockedRow) (*transaction, error) {
-	leave, err := s.places.take(ctx, first)
+func (s *Store) beginBeside(ctx context.Context, rows ...lockedRow) (*transaction, error) {
+	leave, err := s.places.take(ctx, rows...)
 	if err != nil {
 		return nil, err
 	}
