@@ -30,6 +30,9 @@ func healthcheckCommand(env environment) *cobra.Command {
 		Long: `Ask /readyz of the process with this configuration: of a gateway at http.listen,
 of "oncegate consume" at admin.listen.
 
+A configuration that would be refused is asked with all the same: the process
+keeps the settings that it has.
+
 "--of either" asks at http.listen and, where nobody listens there, at
 admin.listen. It is for a place where only one of the two runs, such as a
 container: elsewhere it may take one for the other.`,
@@ -41,7 +44,12 @@ container: elsewhere it may take one for the other.`,
 			return nil
 		},
 		RunE: func(c *cobra.Command, _ []string) error {
-			loaded, err := loadWithoutGateway(c, env)
+			sources, err := configSources(c, env)
+			if err != nil {
+				return err
+			}
+			sources.Unchecked = true
+			loaded, err := configs.Load(sources)
 			if err != nil {
 				return err
 			}

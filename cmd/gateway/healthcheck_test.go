@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -82,6 +83,38 @@ func TestWhoseHealthIsAskedIsSaid(t *testing.T) {
 		eventually(t, fmt.Sprintf("%+v", ask), func() bool { // who is well may seem not to be for a moment
 			code, stdout, stderr := command(t, nil, "healthcheck", "--http.listen="+ask.public, "--admin.listen="+ask.admin, "--of="+ask.of)
 			return code == ask.code && strings.Contains(stdout+stderr, ask.says)
+		})
+	}
+}
+
+// A process keeps its settings when its file is refused, and its health with them.
+func TestARefusedFileMakesNobodyIll(t *testing.T) {
+	t.Parallel()
+	cfg := embedded(t.TempDir())
+	r := start(t, cfg)
+	alice := newCustomer(t, cfg, "alice")
+	for name, refused := range map[string]string{
+		"a value":      "ttl: {receipt: 1ms}",
+		"a setting":    "ttl: {recipt: 1h}",
+		"half a file":  "http: {listen: ",
+		"another type": "ledger: [1]",
+		"a directory":  "",
+	} {
+		path := t.TempDir()
+		vars := []string{"ONCEGATE_CACHE__MAC_KEY_FILE=/nonexistent"}
+		if refused != "" {
+			path = filepath.Join(path, "oncegate.yaml")
+			require.NoError(t, os.WriteFile(path, fmt.Appendf(nil, "http: {listen: %q}\n%s\n", r.Addr(), refused), 0o600))
+		}
+		if refused == "" || strings.HasPrefix(refused, "http") {
+			vars = append(vars, "ONCEGATE_HTTP__LISTEN="+r.Addr())
+		}
+		code, _, _ := command(t, vars, "config", "check", path)
+		require.Equal(t, exitFailed, code, name)
+		r.isWell(alice)
+		eventually(t, name, func() bool { // see isWell
+			code, stdout, _ := command(t, vars, "healthcheck", "--config", path)
+			return code == exitOK && strings.Contains(stdout, `"status":"ok"`)
 		})
 	}
 }
