@@ -1,7 +1,6 @@
 package store
 
 import (
-	"context"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -19,7 +18,7 @@ import (
 func TestWorkersNeverWaitForASession(t *testing.T) {
 	t.Parallel()
 	onServers(t, func(t *testing.T, dsn string) {
-		h := openHarness(t, Options{DSN: dsn, Workers: 1, LockWaitTimeout: 30 * time.Second, ReadTimeout: 40 * time.Second, WaitTimeout: time.Minute})
+		h := openHarness(t, patientLocks(dsn))
 		account(t, h, "ann", 30_00)
 		var locked [besideLedger]string
 		for i := range locked {
@@ -46,125 +45,6 @@ func TestWorkersNeverWaitForASession(t *testing.T) {
 		})
 		requireAllPlaces(t, h)
 	})
-}
-
-func requireAllPlaces(t *testing.T, h *harness) {
-	t.Helper()
-	require.Empty(t, h.places.free)
-	require.Empty(t, h.places.turns)
-}
-
-// A user whose row is held waits for it by one transaction, whatever they ask for
-// and however often; a payment of somebody else's order comes in between.
-func TestAHeldRowTakesOnePlace(t *testing.T) {
-	t.Parallel()
-	onServers(t, func(t *testing.T, dsn string) {
-		h := openHarness(t, Options{DSN: dsn, Workers: 1, LockWaitTimeout: 30 * time.Second, ReadTimeout: 40 * time.Second, WaitTimeout: time.Minute})
-		anns := placed(t, h, "ann", potsticker(1_00))
-		theirs := placed(t, h, "held", potsticker(1_00))
-		onRawSession(t, dsn, func(db *sql.DB) {
-			tx, err := db.BeginTx(t.Context(), nil)
-			require.NoError(t, err)
-			_, err = tx.ExecContext(t.Context(), "SELECT user_id FROM users WHERE user_id = 'held' FOR UPDATE")
-			require.NoError(t, err)
-			var others sync.WaitGroup
-			for range 2 * besideLedger {
-				others.Go(func() {
-					if _, err := h.Cancel(t.Context(), "held", theirs); err != nil {
-						t.Errorf("cancel: %v", err)
-					}
-				})
-				others.Go(func() {
-					if _, err := h.Confirm(t.Context(), "held", "k"); err != nil {
-						t.Errorf("confirm: %v", err)
-					}
-				})
-			}
-			require.Eventually(t, func() bool { return h.places.waiting(userRow("held")) == 4*besideLedger }, ample, time.Millisecond)
-			result, err := h.Cancel(t.Context(), "ann", anns)
-			require.NoError(t, err)
-			require.Equal(t, order.Applied, result.Effect)
-			require.NoError(t, tx.Rollback())
-			others.Wait()
-		})
-		requireAllPlaces(t, h)
-	})
-}
-
-// Nor does a held SKU take more, whoever wants to give some of it back.
-func TestHeldStockTakesOnePlace(t *testing.T) {
-	t.Parallel()
-	onServers(t, func(t *testing.T, dsn string) {
-		h := openHarness(t, Options{DSN: dsn, Workers: 1, LockWaitTimeout: 30 * time.Second, ReadTimeout: 40 * time.Second, WaitTimeout: time.Minute})
-		require.NoError(t, h.SetStock(t.Context(), "tea", 100))
-		anns := placed(t, h, "ann", potsticker(1_00))
-		const users = 2 * besideLedger
-		var theirs [users]order.ID
-		for i := range theirs {
-			theirs[i] = placed(t, h, fmt.Sprint("held-", i), order.Line{SKU: "tea", Quantity: 1, Amount: 1_00})
-		}
-		onRawSession(t, dsn, func(db *sql.DB) {
-			tx, err := db.BeginTx(t.Context(), nil)
-			require.NoError(t, err)
-			_, err = tx.ExecContext(t.Context(), "SELECT sku FROM stock WHERE sku = 'tea' FOR UPDATE")
-			require.NoError(t, err)
-			var others sync.WaitGroup
-			for i := range theirs {
-				others.Go(func() {
-					if _, err := h.Cancel(t.Context(), fmt.Sprint("held-", i), theirs[i]); err != nil {
-						t.Errorf("cancel: %v", err)
-					}
-				})
-			}
-			require.Eventually(t, func() bool { return h.places.waiting(stockRow("tea")) == users }, ample, time.Millisecond)
-			result, err := h.Cancel(t.Context(), "ann", anns)
-			require.NoError(t, err)
-			require.Equal(t, order.Applied, result.Effect)
-			require.NoError(t, tx.Rollback())
-			others.Wait()
-		})
-		available, _, err := h.Stock(t.Context(), "tea")
-		require.NoError(t, err)
-		require.EqualValues(t, 100, available)
-		requireAllPlaces(t, h)
-	})
-}
-
-// Who gives up leaves nothing behind.
-func TestAPlaceIsWaitedForUntilTheContextEnds(t *testing.T) {
-	t.Parallel()
-	p := newPlaces()
-	gone, cancel := context.WithCancel(t.Context())
-	cancel()
-	leave, err := p.take(t.Context(), userRow("ann"))
-	require.NoError(t, err)
-	_, err = p.take(gone, userRow("ann"))
-	require.ErrorIs(t, err, context.Canceled)
-	var all []func()
-	for range besideLedger - 1 {
-		leave, err := p.take(t.Context())
-		require.NoError(t, err)
-		all = append(all, leave)
-	}
-	_, err = p.take(gone, userRow("bob"))
-	require.ErrorIs(t, err, context.Canceled)
-	require.Zero(t, p.waiting(userRow("bob")))
-	require.Equal(t, 1, p.waiting(userRow("ann")))
-	for _, leave := range append(all, leave) {
-		leave()
-	}
-	require.Empty(t, p.free)
-	require.Empty(t, p.turns)
-}
-
-// waiting is how many have the turn of a row or wait for it.
-func (p *places) waiting(row lockedRow) int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if t := p.turns[row]; t != nil {
-		return t.known
-	}
-	return 0
 }
 
 // A server that is short of something is not at fault for good, and neither is
