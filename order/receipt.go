@@ -51,10 +51,12 @@ type Response struct {
 // Receipt is what a committed transaction wrote about a request. It is
 // immutable; its Body must not be changed.
 type Receipt struct {
-	Digest    Digest
-	State     State
-	FirstSeen time.Time // when the first attempt was decided, by the database's clock
-	Server    ServerID  // who committed it; zero when read without its identity
+	Digest Digest
+	State  State
+	// FirstSeen is when the first attempt was decided, by the database's clock; of
+	// a request for later, when it was accepted, unless it was refused in the end.
+	FirstSeen time.Time
+	Server    ServerID // who committed it; zero when read without its identity
 	Response  Response
 }
 

@@ -87,7 +87,7 @@ func (s *Store) Ship(ctx context.Context, id order.ID) (order.Transition, error)
 // order is not there or somebody else's: an order keeps its user, and what it took.
 func (s *Store) rowsOfCancelling(ctx context.Context, userID string, id order.ID) ([]lockedRow, error) {
 	q := query{d: s.d}
-	q.reset("SELECT sku, stock_taken FROM orders WHERE order_id = ")
+	q.reset("SELECT sku, stock_taken, status FROM orders WHERE order_id = ")
 	q.bind(id[:])
 	q.add(" AND user_id = ")
 	q.bind(userID)
@@ -95,10 +95,12 @@ func (s *Store) rowsOfCancelling(ctx context.Context, userID string, id order.ID
 	err := scanRows(ctx, s.reads, &q, func(found *sql.Rows) error {
 		var sku string
 		var taken bool
-		if err := found.Scan(&sku, &taken); err != nil {
+		var status order.Status
+		if err := found.Scan(&sku, &taken, &status); err != nil {
 			return err
 		}
-		if rows = []lockedRow{userRow(userID)}; taken {
+		rows = []lockedRow{userRow(userID), orderRow(id)}
+		if taken && order.Next(status, order.Cancelled) == order.Applied { // or else it gives none back, ever
 			rows = append(rows, stockRow(sku))
 		}
 		return nil

@@ -48,7 +48,7 @@ func newPlaces() *places {
 }
 
 // take waits for the turns of all rows, in the order in which they are locked, which
-// is the same for everybody: users before stock. Then it waits for a place, until ctx
+// is the same for everybody: users, orders, stock. Then it waits for a place, until ctx
 // ends. Who has one gives it back by leave.
 func (p *places) take(ctx context.Context, rows ...lockedRow) (leave func(), err error) {
 	var passes []func()

@@ -79,6 +79,62 @@ func TestHeldStockTakesOnePlace(t *testing.T) {
 	})
 }
 
+// Nor does a held order, whoever wants to change its state; and of two that are held
+// only one transaction each has the server wait.
+func TestAHeldOrderTakesOnePlace(t *testing.T) {
+	t.Parallel()
+	onServers(t, func(t *testing.T, dsn string) {
+		h := openHarness(t, patientLocks(dsn))
+		anns := placed(t, h, "ann", potsticker(1_00))
+		var others sync.WaitGroup
+		var releases []func()
+		for _, user := range []string{"held-1", "held-2"} {
+			id := placed(t, h, user, potsticker(1_00))
+			release := holdRow(t, dsn, "SELECT order_id FROM orders WHERE order_id = ? FOR UPDATE", id[:])
+			defer release()
+			releases = append(releases, release)
+			for _, change := range []func() error{
+				func() error { _, err := h.Cancel(t.Context(), user, id); return err },
+				func() error { _, err := h.Apply(t.Context(), paid(id, "m"+user, "r"+user, 1_00)); return err },
+				func() error { _, err := h.Ship(t.Context(), id); return err },
+			} {
+				others.Go(func() {
+					if err := change(); err != nil {
+						t.Errorf("change: %v", err)
+					}
+				})
+			}
+			require.Eventually(t, func() bool { return h.places.waiting(orderRow(id)) == 3 }, ample, time.Millisecond)
+		}
+		result, err := h.Cancel(t.Context(), "ann", anns)
+		require.NoError(t, err)
+		require.Equal(t, order.Applied, result.Effect)
+		for _, release := range releases {
+			release()
+		}
+		others.Wait()
+		requireAllPlaces(t, h)
+	})
+}
+
+// What gives nothing back waits for no stock.
+func TestARepeatedCancellationWaitsForNoStock(t *testing.T) {
+	t.Parallel()
+	onServers(t, func(t *testing.T, dsn string) {
+		h := openHarness(t, patientLocks(dsn))
+		require.NoError(t, h.SetStock(t.Context(), "tea", 10))
+		id := placed(t, h, "ann", order.Line{SKU: "tea", Quantity: 1, Amount: 1_00})
+		_, err := h.Cancel(t.Context(), "ann", id)
+		require.NoError(t, err)
+		leave, err := h.places.take(t.Context(), stockRow("tea"))
+		require.NoError(t, err)
+		defer leave()
+		again, err := h.Cancel(t.Context(), "ann", id)
+		require.NoError(t, err)
+		require.Equal(t, order.AlreadyThere, again.Effect)
+	})
+}
+
 // requireRoom waits until so many wait for a row, and cancels ann's order then.
 func requireRoom(t *testing.T, h *harness, held lockedRow, waiting int, anns order.ID) {
 	t.Helper()
