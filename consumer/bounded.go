@@ -39,9 +39,9 @@ func (p *boundedPublisher) Publish(topic string, messages ...*message.Message) e
 	ctx := messages[0].Context()
 	select {
 	case err := <-done:
-		if err == nil || ctx.Err() == nil {
+		if err == nil || ctx.Err() == nil { // and was not cut for its time
 			return err
-		} // or else it was cut for the time
+		}
 	case <-ctx.Done():
 	}
 	return fmt.Errorf("the broker has not confirmed it in time: %w", context.Cause(ctx))

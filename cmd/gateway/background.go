@@ -107,16 +107,17 @@ func (a *App) compactNowAndThen(ctx context.Context, compact func(ctx context.Co
 			return
 		case <-in.over:
 		case <-due:
-			a.compactAs(ctx, in, compact)
+			a.compactAsSet(ctx, compact)
 			last = time.Now()
 		}
 	}
 }
 
-// compactAs compacts as the settings said when it began, and ends early where
+// compactAsSet compacts as the settings said when it began, and ends early where
 // answers are to be kept for longer meanwhile: a refusal that is forgotten does not
 // come back.
-func (a *App) compactAs(ctx context.Context, in *snapshot, compact func(ctx context.Context, age time.Duration)) {
+func (a *App) compactAsSet(ctx context.Context, compact func(ctx context.Context, age time.Duration)) {
+	in := a.settings.current.Load()
 	age := in.loaded.Config.Retention.Responses
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

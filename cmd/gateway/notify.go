@@ -143,16 +143,15 @@ func (s supervisor) signsOfLife(ctx context.Context, log *slog.Logger, alive fun
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
+			ticker.Reset(s.watchdog / 2) // however long the look takes
 			err := alive(ctx)
 			if err == nil {
 				err = s.tell(ctx, stateAlive)
 			}
-			next := s.watchdog / 2
 			if err != nil && ctx.Err() == nil {
 				log.WarnContext(ctx, "no sign of life for the service manager", "error", err)
-				next = max(s.watchdog/20, 1)
+				ticker.Reset(max(s.watchdog/20, 1))
 			}
-			ticker.Reset(next)
 		}
 	}
 }
