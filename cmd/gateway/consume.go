@@ -34,7 +34,7 @@ on the same machine it needs an address of its own.
 SIGINT and SIGTERM end it once the messages in hand are dealt with. SIGHUP
 changes nothing: the configuration is read at the start only.`,
 		Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
+		RunE: func(c *cobra.Command, _ []string) (err error) {
 			// Whoever sends it means a gateway that shall read its configuration again;
 			// without a handler it would end this process with messages in hand.
 			hangup := make(chan os.Signal, 1)
@@ -52,7 +52,7 @@ changes nothing: the configuration is read at the start only.`,
 			if err != nil {
 				return err
 			}
-			defer out.end()
+			defer func() { err = out.endWith(err) }()
 			a := &App{log: log, lost: out.lost.Load, grace: cfg.ShutdownGrace}
 			if err := a.openConsumer(c.Context(), cfg); err != nil {
 				return errors.Join(err, a.Close())

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os/signal"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -17,8 +19,9 @@ const (
 	relayRoom = 4096 // lines
 	// For how long it is waited in the end, in looks: of a machine that stands still
 	// each sees one moment only.
-	relayLooks = 20
-	relayLook  = 50 * time.Millisecond
+	relayLooks     = 20  // at a reader who takes nothing
+	relayLooksEver = 100 // at one who is slow
+	relayLook      = 50 * time.Millisecond
 )
 
 // relay writes a log to somebody who may not read it: a collector that hangs at the
@@ -35,8 +38,9 @@ type relay struct {
 }
 
 // newRelayedLogger returns a logger that holds nobody up, and its relay, which
-// must be ended.
+// must be ended. From here on a reader who has gone does not end the process either.
 func newRelayedLogger(to io.Writer, c configs.Log, level *slog.LevelVar) (*slog.Logger, *relay, error) {
+	signal.Ignore(syscall.SIGPIPE)
 	own, err := newLeveledLogger(to, c, level)
 	if err != nil {
 		return nil, nil, err
@@ -57,7 +61,10 @@ func (r *relay) run() {
 		if line == nil {
 			return
 		}
-		_, _ = r.to.Write(line) // there is nobody else to tell
+		if _, err := r.to.Write(line); err != nil {
+			r.lost.Add(1)
+			continue
+		}
 		if lost := r.lost.Load(); lost > told {
 			r.own.WarnContext(context.Background(), "lines of the log were lost: nobody took them", "lines", lost-told)
 			told = lost
@@ -75,10 +82,16 @@ func (r *relay) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// end has what was written before it taken, unless nobody reads.
+// end has what was written before it taken: for a second by whoever takes nothing,
+// for five by whoever is slow.
 func (r *relay) end() {
-	queue := r.queue
-	for range relayLooks {
+	queue, waiting, vain := r.queue, relayRoom+1, 0
+	for range relayLooksEver {
+		if n := len(r.queue); n < waiting {
+			waiting, vain = n, 0
+		} else if vain++; vain == relayLooks {
+			return
+		}
 		select {
 		case queue <- nil:
 			queue = nil
@@ -89,10 +102,21 @@ func (r *relay) end() {
 	}
 }
 
+// endWith tells the error that a command ends with, if any, and ends the log. The
+// command has nothing to say then: whoever does not read would have it wait.
+func (r *relay) endWith(err error) error {
+	if err != nil {
+		_, _ = fmt.Fprintf(r, "oncegate: %v\n", err)
+		err = errSilent
+	}
+	r.end()
+	return err
+}
+
 // registerLost publishes how many lines were lost.
 func registerLost(r prometheus.Registerer, lost func() int64) error {
 	err := r.Register(prometheus.NewCounterFunc(prometheus.CounterOpts{
-		Name: "oncegate_log_lines_lost_total", Help: "Lines of the log that nobody took in time.",
+		Name: "oncegate_log_lines_lost_total", Help: "Lines of the log that nobody took.",
 	}, func() float64 {
 		if lost == nil {
 			return 0

@@ -2,12 +2,18 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
+	"os"
+	"os/signal"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
@@ -70,8 +76,12 @@ func TestALogThatNobodyReadsHoldsNobodyUp(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, http.StatusCreated, a.status, a.body)
 	stop()
-	require.Equal(t, exitOK, <-ended)
-	require.Empty(t, stderr.String())
+	select {
+	case code := <-ended:
+		require.Equal(t, exitOK, code)
+	case <-time.After(time.Minute):
+		require.Fail(t, "it does not end")
+	}
 	close(stderr.read)
 	eventually(t, "what was written is not told", func() bool {
 		return strings.Contains(stderr.String(), "taking orders") && strings.Contains(stderr.String(), "stopped")
@@ -111,6 +121,42 @@ func TestLinesThatNobodyTookAreCounted(t *testing.T) {
 			require.Regexp(t, fmt.Sprintf(`"?lines"?[:=]%.0f\b`, n), text)
 		})
 	}
+}
+
+// A disk that is full takes none either.
+func TestLinesThatCannotBeWrittenAreCounted(t *testing.T) {
+	t.Parallel()
+	reader, writer, err := os.Pipe()
+	require.NoError(t, err)
+	require.NoError(t, reader.Close())
+	defer func() { require.NoError(t, writer.Close()) }()
+	log, r, err := newRelayedLogger(writer, configs.Log{Level: "info", Format: "json"}, new(slog.LevelVar))
+	require.NoError(t, err)
+	require.True(t, signal.Ignored(syscall.SIGPIPE), "a reader of stderr who has gone would end the process")
+	for range 7 {
+		log.InfoContext(t.Context(), "a line")
+	}
+	eventually(t, "they are not counted", func() bool { return r.lost.Load() == 7 })
+	require.ErrorIs(t, r.endWith(errors.New("the port is taken")), errSilent)
+	eventually(t, "nor is the last word", func() bool { return r.lost.Load() == 8 })
+}
+
+// A command that fails ends, too.
+func TestALogThatNobodyReadsKeepsNoCommandFromFailing(t *testing.T) {
+	t.Parallel()
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer func() { require.NoError(t, taken.Close()) }()
+	stderr := &unread{read: make(chan struct{})}
+	code := run(t.Context(), environment{
+		args:   []string{"serve", "--data_dir", t.TempDir(), "--http.listen", taken.Addr().String(), "--admin.listen", "127.0.0.1:0"},
+		stdout: &strings.Builder{}, stderr: stderr,
+	})
+	require.Equal(t, exitFailed, code)
+	close(stderr.read)
+	eventually(t, "the reason is not told", func() bool {
+		return strings.Contains(stderr.String(), "oncegate: ") && strings.Contains(stderr.String(), "address already in use")
+	})
 }
 
 // lost reads the metric.

@@ -33,7 +33,7 @@ With mysql.dsn it needs the schema of "oncegate migrate up".`,
 	return c
 }
 
-func serve(c *cobra.Command, env environment, migrate bool) error {
+func serve(c *cobra.Command, env environment, migrate bool) (err error) {
 	// From here on it asks for the configuration to be read again; before, and
 	// without a handler, it would end the process.
 	hangup := make(chan os.Signal, 1)
@@ -53,7 +53,7 @@ func serve(c *cobra.Command, env environment, migrate bool) error {
 	if err != nil {
 		return err
 	}
-	defer out.end()
+	defer func() { err = out.endWith(err) }()
 	ctx := c.Context()
 	if migrate && !cfg.EmbeddedDatabase() {
 		o := storeOptions(&cfg)
