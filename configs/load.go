@@ -21,8 +21,9 @@ type Sources struct {
 	// valid without what verifies tokens, what signs receipts in Redis, or an
 	// admin listener.
 	NoGateway bool
-	// Unchecked leaves out what cannot be read and refuses nothing, for a question
-	// to a process that runs: it keeps its settings when its file is refused.
+	// Unchecked leaves out what cannot be read, a file that is no YAML as a whole,
+	// and refuses nothing. It is for a question to a process that runs: it keeps its
+	// settings when its file is refused.
 	Unchecked bool
 }
 

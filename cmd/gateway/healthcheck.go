@@ -31,7 +31,8 @@ func healthcheckCommand(env environment) *cobra.Command {
 of "oncegate consume" at admin.listen.
 
 A configuration that would be refused is asked with all the same: the process
-keeps the settings that it has.
+keeps the settings that it has. Only what stands in a file that is no YAML at all
+is not known then; http.listen and the certificate may be named by flags.
 
 "--of either" asks at http.listen and, where nobody listens there, at
 admin.listen. It is for a place where only one of the two runs, such as a
@@ -48,12 +49,17 @@ container: elsewhere it may take one for the other.`,
 			if err != nil {
 				return err
 			}
-			sources.Unchecked = true
+			sources.NoGateway, sources.Unchecked = true, true
 			loaded, err := configs.Load(sources)
 			if err != nil {
 				return err
 			}
-			return askReadiness(c.Context(), env.stdout, &loaded.Config, of)
+			err = askReadiness(c.Context(), env.stdout, &loaded.Config, of)
+			sources.Unchecked = false
+			if _, refused := configs.Load(sources); err != nil && refused != nil {
+				return fmt.Errorf("%w; asked with a configuration that would be refused: %w", err, refused)
+			}
+			return err
 		},
 	}, false)
 	c.Flags().StringVar(&of, "of", ofGateway, "whose health: "+strings.Join(known, ", "))

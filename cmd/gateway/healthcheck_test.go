@@ -109,7 +109,7 @@ func TestARefusedFileMakesNobodyIll(t *testing.T) {
 		if refused == "" || strings.HasPrefix(refused, "http") {
 			vars = append(vars, "ONCEGATE_HTTP__LISTEN="+r.Addr())
 		}
-		code, _, _ := command(t, vars, "config", "check", path)
+		code, _, _ := command(t, nil, "config", "check", path)
 		require.Equal(t, exitFailed, code, name)
 		r.isWell(alice)
 		eventually(t, name, func() bool { // see isWell
@@ -117,4 +117,10 @@ func TestARefusedFileMakesNobodyIll(t *testing.T) {
 			return code == exitOK && strings.Contains(stdout, `"status":"ok"`)
 		})
 	}
+	path := filepath.Join(t.TempDir(), "oncegate.yaml")
+	require.NoError(t, os.WriteFile(path, []byte("http: {listen: "), 0o600))
+	code, _, stderr := command(t, nil, "healthcheck", "--config", path, "--http.listen", nobody)
+	require.Equal(t, exitFailed, code)
+	require.Contains(t, stderr, "connection refused")
+	require.Contains(t, stderr, path, "why it may have asked the wrong one")
 }
