@@ -46,7 +46,7 @@ func (r *run) truth(ctx context.Context, cases []*history.Case, scope verdict.Sc
 			return nil, err
 		}
 		defer func() { _ = db.Close() }() // nothing was written
-		awaitReady(ctx, db)
+		awaitReady(ctx, db, min(comesBack, r.AuditTimeout/2))
 		return verdict.FromSQL(ctx, db, r.senders(cases), scope)
 	}
 	tokens := make(map[string]string, len(r.Users))
@@ -71,8 +71,8 @@ const comesBack = time.Minute
 
 // awaitReady waits until the database can be audited. Why it cannot is for the audit
 // to say.
-func awaitReady(ctx context.Context, db *verdict.Database) {
-	ctx, cancel := context.WithTimeout(ctx, comesBack)
+func awaitReady(ctx context.Context, db *verdict.Database, limit time.Duration) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	for ctx.Err() == nil && db.Ready(ctx) != nil {
 		pause(ctx, watchEvery)

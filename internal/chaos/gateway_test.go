@@ -137,8 +137,10 @@ func (g *gateway) ready() {
 // awaitReady starts a gateway again that gave up its start, as a supervisor does:
 // a database that a busy machine holds up may not answer it in time.
 func (g *gateway) awaitReady() error {
+	const mostStarts = 8 // each takes a database that is busy some seconds to fail
 	ctx, cancel := context.WithTimeout(context.Background(), readyTime)
 	defer cancel()
+	starts := 1
 	for tick := every(ctx, 20*time.Millisecond); tick(); {
 		if status, _, err := get(ctx, "http://"+g.addr+"/readyz"); err == nil && status == http.StatusOK {
 			return nil
@@ -146,10 +148,11 @@ func (g *gateway) awaitReady() error {
 		if g.end() == nil || g.running() {
 			continue
 		}
-		if err := g.awaitEnd(); !gaveUp(err) {
+		if err := g.awaitEnd(); !gaveUp(err) || starts == mostStarts {
 			return fmt.Errorf("the gateway ended while it was starting: %v", err) //nolint:errorlint // it may be nil
 		}
 		g.t.Logf("a gateway gave up its start: %s", g.log.Tail(1))
+		starts++
 		g.start(g.extra...)
 	}
 	return errors.New("the gateway is not ready")
@@ -253,6 +256,9 @@ func (g *gateway) command(args ...string) (stdout string, code int) {
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
 		g.t.Fatalf("oncegate %s: %v", strings.Join(args, " "), err)
+	}
+	if strings.Contains(complaints.String(), "\ngoroutine ") {
+		g.t.Fatalf("oncegate %s panicked:\n%s", strings.Join(args, " "), complaints.String())
 	}
 	if code = cmd.ProcessState.ExitCode(); code != 0 {
 		g.t.Logf("oncegate %s: exit code %d\n%s", strings.Join(args, " "), code, complaints.String())

@@ -99,6 +99,7 @@ func (w *world) follows(rt *rapid.T, user string, asked *atomic.Int64) {
 		require.NoError(rt, err)
 	}
 	rt.Repeat(map[string]func(*rapid.T){
+		"":       func(*rapid.T) { s.w.revive() }, // after each: a busy database has a start given up
 		"order":  func(rt *rapid.T) { s.order(rt, 1) },
 		"again":  func(rt *rapid.T) { s.order(rt, 1) }, // twice as often as anything else
 		"copies": func(rt *rapid.T) { s.order(rt, rapid.IntRange(2, 6).Draw(rt, "copies")) },
