@@ -250,19 +250,28 @@ func TestATargetOfSlowReadsDoesNotKeepARunFromBeginning(t *testing.T) {
 	require.Less(t, looks.Load(), int64(len(c.Users)))
 }
 
-func TestAnInterruptedRunIsJudged(t *testing.T) {
-	t.Parallel()
-	c := configure(t, stub.New(stub.Flaws{}), "mixed")
+// brokenOff makes a run endless, and returns what ends it when it has made some
+// orders, or does not get that far.
+func brokenOff(t *testing.T, c *Config) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	t.Cleanup(cancel)
 	c.Shape.Length = time.Hour
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
 	c.Watch = func(s Snapshot) {
 		if s.Counts[measure.Created] > 20 {
 			cancel()
 		}
 	}
+	return ctx
+}
+
+func TestAnInterruptedRunIsJudged(t *testing.T) {
+	t.Parallel()
+	c := configure(t, stub.New(stub.Flaws{}), "mixed")
+	ctx := brokenOff(t, &c)
 	r, err := Run(ctx, c)
 	require.NoError(t, err)
+	require.ErrorIs(t, ctx.Err(), context.Canceled, "it got that far")
 	require.True(t, r.Interrupted)
 	require.True(t, r.Verdict.Passed, r.Verdict.Findings.List)
 	require.Positive(t, r.Verdict.Audit.Rows)
@@ -273,17 +282,12 @@ func TestAnInterruptedRunIsJudged(t *testing.T) {
 func TestARunThatWasBrokenOffIsNotValid(t *testing.T) {
 	t.Parallel()
 	c := configure(t, stub.New(stub.Flaws{Hang: 5}), "unique")
-	c.Shape.Length, c.Timeout, c.Audit = time.Hour, time.Hour, AuditOff
+	c.Timeout, c.Audit = time.Hour, AuditOff
 	c.Thresholds = []result.Threshold{threshold(t, "max(all)<1m")}
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute) // or it is never broken off
-	defer cancel()
-	c.Watch = func(s Snapshot) {
-		if s.Counts[measure.Created] > 20 {
-			cancel()
-		}
-	}
+	ctx := brokenOff(t, &c)
 	r, err := Run(ctx, c)
 	require.NoError(t, err)
+	require.ErrorIs(t, ctx.Err(), context.Canceled, "it got that far")
 	require.True(t, r.Interrupted)
 	require.True(t, r.Thresholds[0].Passed)
 	require.False(t, r.Valid.Valid)

@@ -99,12 +99,7 @@ func TestCompactionComesBackForWhatItPassedOver(t *testing.T) {
 		_, err := h.Accept(t.Context(), batchOf(t, "ann", "later", 2, 1_00))
 		require.NoError(t, err)
 		h.age(t, 48*time.Hour)
-		run := func() (c Compacted) {
-			t.Helper()
-			c, err := h.Compact(t.Context(), CompactOptions{OlderThan: 24 * time.Hour, Batch: 3})
-			require.NoError(t, err)
-			return c
-		}
+		run := func() Compacted { t.Helper(); return h.compactDay(t, 3) }
 		held := 0
 		if h.d.skipLocked != "" { // the embedded engine has one writer
 			other, err := h.reads.BeginTx(t.Context(), nil)
@@ -143,12 +138,7 @@ func TestCompactionComesBackForWhatEndsMeanwhile(t *testing.T) {
 		_, err := h.Accept(t.Context(), batchOf(t, "ann", "later", 2, 99_00))
 		require.NoError(t, err)
 		h.age(t, 48*time.Hour)
-		run := func() (c Compacted) {
-			t.Helper()
-			c, err := h.Compact(t.Context(), CompactOptions{OlderThan: 24 * time.Hour})
-			require.NoError(t, err)
-			return c
-		}
+		run := func() Compacted { t.Helper(); return h.compactDay(t, 0) }
 		require.NoError(t, h.inTransaction(t.Context(), "end it", waitingFor(userRow("ann")), func(tx *transaction) error {
 			p := &pending{cmd: batchOf(t, "ann", "later", 2, 99_00)}
 			v := newView()
@@ -176,12 +166,7 @@ func TestARefusalOfWhatWaitedIsKeptFromItsEndOn(t *testing.T) {
 	onEngines(t, func(t *testing.T, dsn string) {
 		h := openHarness(t, Options{DSN: dsn})
 		account(t, h, "ann", 10_00)
-		run := func() Compacted {
-			t.Helper()
-			c, err := h.Compact(t.Context(), CompactOptions{OlderThan: 24 * time.Hour})
-			require.NoError(t, err)
-			return c
-		}
+		run := func() Compacted { t.Helper(); return h.compactDay(t, 0) }
 		age := func() {
 			t.Helper()
 			h.age(t, 48*time.Hour)
@@ -210,4 +195,13 @@ func TestARefusalOfWhatWaitedIsKeptFromItsEndOn(t *testing.T) {
 			require.Equal(t, Compacted{Removed: 1}, run())
 		}
 	})
+}
+
+// compactDay compacts what is older than a day, in batches of that size; 0 is the
+// default's.
+func (h *harness) compactDay(t *testing.T, batch int) Compacted {
+	t.Helper()
+	c, err := h.Compact(t.Context(), CompactOptions{OlderThan: 24 * time.Hour, Batch: batch})
+	require.NoError(t, err)
+	return c
 }

@@ -55,8 +55,11 @@ container: elsewhere it may take one for the other.`,
 				return err
 			}
 			err = askReadiness(c.Context(), env.stdout, &loaded.Config, of)
+			if err == nil {
+				return nil
+			}
 			sources.Unchecked = false
-			if _, refused := configs.Load(sources); err != nil && refused != nil {
+			if _, refused := configs.Load(sources); refused != nil {
 				return fmt.Errorf("%w; asked with a configuration that would be refused: %w", err, refused)
 			}
 			return err

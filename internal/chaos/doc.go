@@ -9,7 +9,8 @@
 //     mark in Redis lives, another decides, and the first wakes and goes on;
 //   - the nemesis: several gateways under traffic with retries, while faults are
 //     drawn from a seed; what was answered is then judged against the database;
-//   - random sequences of orders, copies, crashes and faults, against a model;
+//   - random sequences of orders, batches, copies, cancellations, payments, crashes
+//     and faults, against a model;
 //   - a full log disk, which takes a minute by itself;
 //   - a gateway with a network of its own, whose packets are lost;
 //   - clocks that jump, and a disk that loses its power;
